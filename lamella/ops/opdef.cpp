@@ -26,8 +26,8 @@ ParameterKind kind_from(std::string_view type) {
       {"Operand", ParameterKind::Tensor},    {"OptionalOperand", ParameterKind::Optional},
       {"Operands", ParameterKind::Tensors},  {"bool", ParameterKind::Bool},
       {"int64_t", ParameterKind::Integer},   {"double", ParameterKind::Real},
-      {"DType", ParameterKind::DType},       {"std::string", ParameterKind::String},
-      {"Axes", ParameterKind::Axes},         {"Shape", ParameterKind::Shape},
+      {"DType", ParameterKind::TypeName},       {"std::string", ParameterKind::Text},
+      {"Axes", ParameterKind::AxisList},         {"Shape", ParameterKind::SizeList},
       {"ObjectAttribute", ParameterKind::Object}};
   for (const auto& [text, kind] : kinds) {
     if (text == type) return kind;
