@@ -33,7 +33,7 @@ check: test  ## make test, then sanitizers, guard pages, window 1, fuzz corpora 
 bench: build  ## Measure Lamella, beside the peers where they are installed: bench/RESULTS.md
 	@tools/run_benchmarks
 
-bench-peers: setup  ## Install the peers that `make bench` compares with (about 1 GB)
+bench-peers: setup  ## Install the peers that `make bench` compares with (about 2 GB)
 	@tools/bench_peers
 
 format: setup  ## Format the sources
