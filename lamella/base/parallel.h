@@ -1,0 +1,23 @@
+// Parallel loops. All parallel work of the library goes through parallel_for, so that one thread
+// count, one pool and one rule for nesting hold everywhere.
+#pragma once
+
+#include <cstdint>
+
+#include "lamella/base/api.h"
+#include "lamella/base/function_ref.h"
+
+namespace lamella {
+
+// The number of threads parallel work uses: min(CPU affinity, cgroup quota, OMP_NUM_THREADS), at
+// least 1. Read once; set_thread_count overrides it.
+LAMELLA_API int thread_count();
+LAMELLA_API void set_thread_count(int count);
+
+// Calls body(begin, end) on disjoint ranges that cover [0, count); every range but the last is a
+// multiple of `grain` long. Runs in the calling thread if one range is enough, or inside another
+// parallel loop. The first exception thrown by a body is thrown again here.
+LAMELLA_API void parallel_for(int64_t count, int64_t grain,
+                              FunctionRef<void(int64_t begin, int64_t end)> body);
+
+}  // namespace lamella
