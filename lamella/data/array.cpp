@@ -71,11 +71,12 @@ void Array::require_dtype(DType dtype) const {
   }
 }
 
-Array stack(std::span<const Array> arrays, std::string_view operation) {
+Array stack(std::span<const Array> arrays, std::string_view operation, std::string_view column) {
   LAMELLA_CHECK(!arrays.empty());
   const ArrayType& first = arrays[0].type();
   if (first.sizes.size() == first.sizes.capacity()) {
-    fail(ErrorKind::Value, "[{}] {} has no room for another axis", operation, text(first));
+    fail(ErrorKind::Value, "[{}] column '{}': {} has no room for another axis", operation, column,
+         text(first));
   }
   Axes sizes = first.sizes;
   sizes.insert(0, static_cast<int64_t>(arrays.size()));
@@ -84,8 +85,8 @@ Array stack(std::span<const Array> arrays, std::string_view operation) {
   std::byte* to = result.writable();
   for (size_t i = 0; i < arrays.size(); ++i, to += bytes) {
     if (arrays[i].type() != first) {
-      fail(ErrorKind::Value, "[{}] rows differ: row 0 is {}, row {} is {}", operation, text(first),
-           i, text(arrays[i].type()));
+      fail(ErrorKind::Value, "[{}] rows of column '{}' differ: row 0 is {}, row {} is {}",
+           operation, column, text(first), i, text(arrays[i].type()));
     }
     if (bytes > 0) std::memcpy(to, arrays[i].data(), bytes);
   }

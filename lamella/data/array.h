@@ -103,8 +103,9 @@ class LAMELLA_API Array {
 };
 
 // Arrays of one dtype and equal sizes along a new first axis. Throws Value, in the name of
-// `operation`, if they differ.
-LAMELLA_API Array stack(std::span<const Array> arrays, std::string_view operation);
+// `operation` and for the column `column`, if they differ.
+LAMELLA_API Array stack(std::span<const Array> arrays, std::string_view operation,
+                        std::string_view column);
 
 template <typename T>
 Array Array::of(std::span<const T> values, const Axes& sizes) {

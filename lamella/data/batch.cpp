@@ -4,6 +4,7 @@
 #include "lamella/data/column_plan.h"
 #include "lamella/data/config.h"
 #include "lamella/data/dataset.h"
+#include "lamella/data/stack_rows.h"
 
 namespace lamella::data {
 
@@ -83,28 +84,14 @@ class Batch : public Operation {
 
  protected:
   std::vector<Array> make_row(const Ticket& ticket) const override {
+    const auto make = [&](const Ticket& part) { return child().make(part); };
     if (!options_.per_batch) {
       if (auto batch = child().make_batch(ticket.parts)) return std::move(*batch);
+      return stack_rows(ticket.parts, columns(), "batch", make);
     }
-    std::vector<std::vector<Array>> columns(child().columns().size());
-    for (auto& column : columns) column.reserve(ticket.parts.size());
-    for (const Ticket& part : ticket.parts) {
-      std::vector<Array> row = child().make(part);
-      for (size_t i = 0; i < columns.size(); ++i) columns[i].push_back(std::move(row[i]));
-    }
-    if (options_.per_batch) {
-      auto results = options_.per_batch(plan_.pick(columns), {ticket.epoch, ticket.sample});
-      columns = plan_.place(std::move(columns), std::move(results));
-    }
-    std::vector<Array> batch;
-    for (size_t i = 0; i < columns.size(); ++i) {
-      if (columns[i].empty()) {
-        fail(ErrorKind::Value, "[batch] the per-batch function gave no rows for column '{}'",
-             this->columns()[i]);
-      }
-      batch.push_back(stack(columns[i], fmt::format("batch: column '{}'", this->columns()[i])));
-    }
-    return batch;
+    auto rows = columns_of_rows(ticket.parts, child().columns().size(), make);
+    auto results = options_.per_batch(plan_.pick(rows), {ticket.epoch, ticket.sample});
+    return stack_columns(plan_.place(std::move(rows), std::move(results)), columns(), "batch");
   }
 
  private:

@@ -1,6 +1,7 @@
 // Columns in and out of an operation.
 #include "lamella/data/column_plan.h"
 
+#include <numeric>
 #include <set>
 
 namespace lamella::data {
@@ -18,17 +19,21 @@ ColumnPlan::ColumnPlan(const std::vector<std::string>& columns, const ColumnOpti
     inputs_.push_back(column_index(columns, input, operation));
   }
   const std::vector<std::string>& outputs = options.outputs.empty() ? inputs : options.outputs;
-  outputs_ = outputs.size();
+  outputs_ = inputs_;
+  if (outputs.size() != inputs_.size()) {
+    outputs_.resize(outputs.size());
+    std::iota(outputs_.begin(), outputs_.end(), size_t{0});
+  }
   names_ = place(columns, outputs);
   check_distinct(names_, operation);
 }
 
 void ColumnPlan::check_results(size_t count) const {
-  if (count != outputs_) {
+  if (count != outputs_.size()) {
     fail(ErrorKind::Value,
          "[{}] the function gave {} columns where {} were expected; name the columns it gives as "
          "output columns",
-         operation_, count, outputs_);
+         operation_, count, outputs_.size());
   }
 }
 

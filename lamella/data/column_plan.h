@@ -20,6 +20,8 @@ class ColumnPlan {
   // The columns after the operation. As many outputs as inputs take the inputs' places; otherwise
   // the outputs come first, then the columns that are no inputs.
   const std::vector<std::string>& names() const { return names_; }
+  // Where the outputs stand among them.
+  const std::vector<size_t>& outputs() const { return outputs_; }
 
   // T is what stands for a column: an Array, or the rows of a batch.
   template <typename T>
@@ -32,8 +34,8 @@ class ColumnPlan {
   template <typename T>
   std::vector<T> place(std::vector<T> columns, std::vector<T> results) const {
     check_results(results.size());
-    if (outputs_ == inputs_.size()) {
-      for (size_t i = 0; i < outputs_; ++i) columns[inputs_[i]] = std::move(results[i]);
+    if (outputs_.size() == inputs_.size()) {
+      for (size_t i = 0; i < inputs_.size(); ++i) columns[inputs_[i]] = std::move(results[i]);
       return columns;
     }
     for (size_t i = 0; i < columns.size(); ++i) {
@@ -49,7 +51,7 @@ class ColumnPlan {
 
   std::string operation_;
   std::vector<size_t> inputs_;
-  size_t outputs_;
+  std::vector<size_t> outputs_;
   std::vector<std::string> names_;
 };
 

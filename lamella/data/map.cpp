@@ -5,6 +5,7 @@
 #include "lamella/data/column_plan.h"
 #include "lamella/data/config.h"
 #include "lamella/data/dataset.h"
+#include "lamella/data/stack_rows.h"
 
 namespace lamella::data {
 
@@ -27,13 +28,15 @@ class Map : public Operation {
       : Operation(std::move(child), plan.names()),
         plan_(std::move(plan)),
         transforms_(std::move(transforms)),
+        row_steps_(transforms_.size()),
         workers_(workers),
         in_order_(workers == 1 && !std::all_of(transforms_.begin(), transforms_.end(),
                                                [](const auto& t) { return t->pure(); })) {
-    for (const auto& transform : transforms_) {
-      if (const BatchTransform* batched = transform->batched()) batched_.push_back(batched);
+    while (row_steps_ > 0 && transforms_[row_steps_ - 1]->batched()) --row_steps_;
+    for (size_t step = row_steps_; step < transforms_.size(); ++step) {
+      batch_steps_.push_back(transforms_[step]->batched());
     }
-    if (batched_.size() == transforms_.size()) table_.emplace(batched_);
+    table_.emplace(batch_steps_);
   }
 
   void prepare(Ticket& ticket) const override {
@@ -48,21 +51,28 @@ class Map : public Operation {
   }
 
  protected:
-  std::vector<Array> make_row(const Ticket& ticket) const override;
+  std::vector<Array> make_row(const Ticket& ticket) const override {
+    return make_steps(ticket, transforms_.size());
+  }
 
  private:
+  // One row after the first `steps` transforms.
+  std::vector<Array> make_steps(const Ticket& ticket, size_t steps) const;
+
   ColumnPlan plan_;
   std::vector<Ref<Transform>> transforms_;
+  // The transforms up to the last one that needs single rows; those after it take batches too.
+  size_t row_steps_;
+  std::vector<const BatchTransform*> batch_steps_;
+  std::optional<ByteTable> table_;  // of the batch steps
   std::optional<int> workers_;
   bool in_order_;
-  std::vector<const BatchTransform*> batched_;
-  std::optional<ByteTable> table_;  // if all transforms take batches
 };
 
-std::vector<Array> Map::make_row(const Ticket& ticket) const {
+std::vector<Array> Map::make_steps(const Ticket& ticket, size_t steps) const {
   std::vector<Array> columns = child().make(ticket);
   std::vector<Array> values = plan_.pick(columns);
-  for (size_t step = 0; step < transforms_.size(); ++step) {
+  for (size_t step = 0; step < steps; ++step) {
     RandomStream random({.seed = ticket.seed,
                          .operation = depth(),
                          .step = static_cast<uint32_t>(step),
@@ -74,18 +84,25 @@ std::vector<Array> Map::make_row(const Ticket& ticket) const {
 }
 
 std::optional<std::vector<Array>> Map::make_batch(std::span<const Ticket> tickets) const {
-  if (!table_) return std::nullopt;
-  auto columns = child().make_batch(tickets);
-  if (!columns) return std::nullopt;
-  std::vector<Array> values = plan_.pick(*columns);
-  for (Array& value : values) {
+  if (batch_steps_.empty() || in_order_) return std::nullopt;
+  std::optional<std::vector<Array>> columns;
+  if (row_steps_ == 0) columns = child().make_batch(tickets);
+  if (columns) {
+    std::vector<Array> values = plan_.pick(*columns);
+    columns = plan_.place(std::move(*columns), std::move(values));
+  } else {
+    columns = stack_rows(tickets, this->columns(), "batch",
+                         [&](const Ticket& ticket) { return make_steps(ticket, row_steps_); });
+  }
+  for (size_t output : plan_.outputs()) {
+    Array& value = (*columns)[output];
     if (auto looked_up = table_->apply(value)) {
       value = std::move(*looked_up);
     } else {
-      for (const BatchTransform* transform : batched_) value = transform->apply_batch(value);
+      for (const BatchTransform* transform : batch_steps_) value = transform->apply_batch(value);
     }
   }
-  return plan_.place(std::move(*columns), std::move(values));
+  return columns;
 }
 
 }  // namespace

@@ -72,6 +72,28 @@ CropSize checked(CropSize size, std::string_view operation) {
   return size;
 }
 
+// Calls `body` with the pixel's size in bytes, as a constant where it is a common one, so that
+// copying a pixel is an instruction or two.
+template <typename Body>
+void with_pixel_bytes(size_t bytes, Body&& body) {
+  switch (bytes) {
+    case 1:
+      return body(std::integral_constant<size_t, 1>());
+    case 3:
+      return body(std::integral_constant<size_t, 3>());
+    case 4:
+      return body(std::integral_constant<size_t, 4>());
+    case 12:
+      return body(std::integral_constant<size_t, 12>());
+    default:
+      return body(bytes);
+  }
+}
+
+size_t pixel_bytes(const Array& image, const ImageSize& size) {
+  return static_cast<size_t>(size.channels * size_of(image.dtype()));
+}
+
 // Where each of `count` places along an axis of `size` reads: two neighbours and the weight of the
 // second.
 struct Tap {
@@ -134,16 +156,17 @@ void resize_bilinear(const Array& image, Array& result, const ImageSize& from, c
 }
 
 void resize_nearest(const Array& image, Array& result, const ImageSize& from, const CropSize& to) {
-  const size_t pixel = static_cast<size_t>(from.channels * size_of(image.dtype()));
   std::byte* out = result.writable();
-  for (int64_t y = 0; y < to.height; ++y) {
-    const int64_t row = (2 * y + 1) * from.height / (2 * to.height);
-    for (int64_t x = 0; x < to.width; ++x, out += pixel) {
-      const int64_t column = (2 * x + 1) * from.width / (2 * to.width);
-      std::memcpy(out, image.data() + static_cast<size_t>(row * from.width + column) * pixel,
-                  pixel);
+  with_pixel_bytes(pixel_bytes(image, from), [&](auto pixel) {
+    for (int64_t y = 0; y < to.height; ++y) {
+      const int64_t row = (2 * y + 1) * from.height / (2 * to.height);
+      for (int64_t x = 0; x < to.width; ++x, out += pixel) {
+        const int64_t column = (2 * x + 1) * from.width / (2 * to.width);
+        std::memcpy(out, image.data() + static_cast<size_t>(row * from.width + column) * pixel,
+                    pixel);
+      }
     }
-  }
+  });
 }
 
 }  // namespace
@@ -158,14 +181,16 @@ Array RandomHorizontalFlip::apply_array(const Array& image, RandomStream& random
   const ImageSize size = image_size(image, "RandomHorizontalFlip");
   if (random.uniform() >= probability_) return image;
   Array result(image.dtype(), image.sizes());
-  const size_t pixel = static_cast<size_t>(size.channels * size_of(image.dtype()));
   const auto width = static_cast<size_t>(size.width);
-  for (size_t y = 0; y < static_cast<size_t>(size.height); ++y) {
-    for (size_t x = 0; x < width; ++x) {
-      std::memcpy(result.writable() + (y * width + width - 1 - x) * pixel,
-                  image.data() + (y * width + x) * pixel, pixel);
+  with_pixel_bytes(pixel_bytes(image, size), [&](auto pixel) {
+    for (size_t y = 0; y < static_cast<size_t>(size.height); ++y) {
+      const std::byte* from = image.data() + y * width * pixel;
+      std::byte* to = result.writable() + y * width * pixel;
+      for (size_t x = 0; x < width; ++x) {
+        std::memcpy(to + (width - 1 - x) * pixel, from + x * pixel, pixel);
+      }
     }
-  }
+  });
   return result;
 }
 
@@ -201,7 +226,7 @@ Array RandomCrop::apply_array(const Array& image, RandomStream& random) const {
 
   const Array fill = fill_pixel(options_.fill, image, size.channels, "RandomCrop");
   Array result = image_like(image, size_.height, size_.width);
-  const size_t pixel = static_cast<size_t>(size.channels * size_of(image.dtype()));
+  const size_t pixel = pixel_bytes(image, size);
   // The columns that lie in the image are one piece; those outside are filled one by one.
   const int64_t first = std::clamp<int64_t>(-left, 0, size_.width);
   const int64_t last = std::clamp<int64_t>(size.width - left, first, size_.width);
