@@ -115,8 +115,7 @@ TEST(Idx, DamagedGzipFilesAreErrors) {
   const std::string path = folder / "file.gz";
   const std::string whole = idx({3, 2, 2}, "abcdefghijkl");
   write_gzip(path, whole);
-  std::ifstream file(path, std::ios::binary);
-  const std::string packed((std::istreambuf_iterator<char>(file)), {});
+  const std::string packed = read_bytes(path);
   for (size_t length = 0; length < packed.size(); ++length) {
     write_bytes(path, packed.substr(0, length));
     EXPECT_THROW(parse_idx(read_file(path), path), Error) << length;

@@ -1,12 +1,13 @@
 // Datasets of numbered rows, and their rows as plain vectors, for the tests of the data layer.
 #pragma once
 
-#include <filesystem>
-#include <fstream>
+#include <algorithm>
+#include <functional>
 #include <numeric>
 #include <string>
 #include <vector>
 
+#include "tests/files.h"
 #include <gtest/gtest.h>
 
 #include "lamella/data/config.h"
@@ -60,37 +61,6 @@ inline std::vector<int64_t> range(int64_t begin, int64_t end) {
   std::vector<int64_t> values(static_cast<size_t>(end - begin));
   std::iota(values.begin(), values.end(), begin);
   return values;
-}
-
-// The error that `body` throws; a test failure if it throws none.
-template <typename Body>
-Error error_of(Body&& body) {
-  try {
-    body();
-  } catch (const Error& error) {
-    return error;
-  }
-  ADD_FAILURE() << "nothing was thrown";
-  return Error(ErrorKind::Internal, "");
-}
-
-// A folder that is removed at the end of the test.
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "lamella-XXXXXX").string();
-    path_ = mkdtemp(pattern.data());
-  }
-  ~TemporaryFolder() { std::filesystem::remove_all(path_); }
-  std::string operator/(const std::string& name) const { return (path_ / name).string(); }
-  std::string path() const { return path_.string(); }
-
- private:
-  std::filesystem::path path_;
-};
-
-inline void write_bytes(const std::string& path, std::string_view bytes) {
-  std::ofstream(path, std::ios::binary).write(bytes.data(), static_cast<long>(bytes.size()));
 }
 
 }  // namespace lamella::data
