@@ -10,6 +10,8 @@
 
 namespace lamella {
 
+class PoolImplementation;
+
 struct MemoryStatistics {
   int64_t reserved = 0;          // bytes held from the system, used or cached
   int64_t used = 0;              // bytes in live allocations, as asked for
@@ -62,8 +64,7 @@ class LAMELLA_API MemoryPool {
   int64_t compact();
 
  private:
-  class Implementation;
-  std::unique_ptr<Implementation> implementation_;
+  std::unique_ptr<PoolImplementation> implementation_;
 };
 
 // The process's pool of host memory, made with pool_options_from_environment() at first use and
