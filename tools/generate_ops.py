@@ -85,9 +85,9 @@ def definition(name, parameters, several):
             f"  const std::array<const Operand*, {len(operands)}> pointers = {{{listed}}};"
         )
     lines.append(
-        f"  const Ref<Node> node = call_operator({name}_definition, pointers, {made});"
+        f"  const Results results = call_operator({name}_definition, pointers, {made});"
     )
-    lines.append("  return results_of(*node);" if several else "  return Tensor(node->results()[0]);")
+    lines.append("  return tensors(results);" if several else "  return Tensor(results[0]);")
     return "\n".join([*lines, "}"])
 
 
@@ -114,10 +114,10 @@ def main():
         "// Generated from the operators' declarations.\n"
         '#include "lamella/ops/functions.h"\n\n#include "lamella/ops/opdef.h"\n\n'
         f"namespace lamella {{\n\n{externs}\n\nnamespace ops {{\n\nnamespace {{\n\n"
-        "[[maybe_unused]] std::vector<Tensor> results_of(const Node& node) {\n"
-        "  std::vector<Tensor> results;\n"
-        "  for (const Ref<Value>& result : node.results()) results.emplace_back(result);\n"
-        "  return results;\n}\n\n}  // namespace\n\n"
+        "[[maybe_unused]] std::vector<Tensor> tensors(const Results& results) {\n"
+        "  std::vector<Tensor> made;\n"
+        "  for (size_t i = 0; i < results.size(); ++i) made.emplace_back(results[i]);\n"
+        "  return made;\n}\n\n}  // namespace\n\n"
         f"{definitions}\n\n}}  // namespace ops\n\n}}  // namespace lamella\n",
     )
 

@@ -2,19 +2,38 @@
 #pragma once
 
 #include <span>
+#include <vector>
 
 #include "lamella/base/api.h"
 #include "lamella/ir/value.h"
 
 namespace lamella {
 
+// The results of one recorded operation.
+class Results {
+ public:
+  Results() = default;
+  explicit Results(std::span<const Ref<Value>> values) {
+    if (values.empty()) return;
+    first_ = values[0];
+    rest_.assign(values.begin() + 1, values.end());
+  }
+
+  size_t size() const { return first_ ? 1 + rest_.size() : 0; }
+  const Ref<Value>& operator[](size_t index) const { return index == 0 ? first_ : rest_[index - 1]; }
+
+ private:
+  Ref<Value> first_;
+  std::vector<Ref<Value>> rest_;
+};
+
 class LAMELLA_API Recorder {
  public:
   virtual ~Recorder() = default;
   // Checks the operands with the operator's type rule and makes its node. Throws what the rule
   // throws, with the location added.
-  virtual Ref<Node> record(const Operator& op, std::span<Value* const> operands,
-                           Ref<const Attributes> attributes, const SourceLocation& location) = 0;
+  virtual Results record(const Operator& op, std::span<Value* const> operands,
+                         Ref<const Attributes> attributes, const SourceLocation& location) = 0;
 };
 
 // The recorder of this thread: its window unless a RecorderScope says otherwise.

@@ -146,6 +146,10 @@ Ref<Value> Value::input(TensorType type) {
   return make_ref<Value>(type, State::Input);
 }
 
+Ref<Value> Value::number_input(DType dtype) {
+  return make_ref<Value>(TensorType{dtype, Layout::RowMajor, {}}, State::NumberInput);
+}
+
 void Value::fulfil(Buffer buffer) {
   buffer_ = std::move(buffer);
   state_.store(State::Ready, std::memory_order_release);

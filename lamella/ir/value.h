@@ -28,7 +28,8 @@ class LAMELLA_API Value : public RefCounted<Value> {
     Scalar,   // a number known when it was made: an operand that never enters a cache key
     Size,     // like Scalar, but its value is the size expression `size()` (inside graphs)
     Failed,   // the run that should have computed it failed
-    Input,    // a placeholder of a graph
+    Input,        // a placeholder of a graph
+    NumberInput,  // a placeholder of a graph for a number
   };
 
   Value(TensorType type, State state) : type_(type), state_(state) {}
@@ -42,10 +43,14 @@ class LAMELLA_API Value : public RefCounted<Value> {
   // A size as a number of rank 0, known at launch if it is an expression.
   static Ref<Value> size(DType dtype, Dim size);
   static Ref<Value> input(TensorType type);
+  static Ref<Value> number_input(DType dtype);
 
   const TensorType& type() const { return type_; }
   State state() const { return state_.load(std::memory_order_acquire); }
-  bool is_number() const { return state() == State::Scalar || state() == State::Size; }
+  bool is_number() const {
+    const State now = state();
+    return now == State::Scalar || now == State::Size || now == State::NumberInput;
+  }
 
   // The node that computes the value, while it is pending or kept by a gradient scope.
   Node* producer() const { return producer_; }

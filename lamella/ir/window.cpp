@@ -86,8 +86,8 @@ Window::~Window() {
   }
 }
 
-Ref<Node> Window::record(const Operator& op, std::span<Value* const> operands,
-                         Ref<const Attributes> attributes, const SourceLocation& location) {
+Results Window::record(const Operator& op, std::span<Value* const> operands,
+                       Ref<const Attributes> attributes, const SourceLocation& location) {
   std::lock_guard lock(mutex_);
   if (flush_requested_) flush();
   const auto pending = static_cast<int64_t>(nodes_.size());
@@ -125,7 +125,7 @@ Ref<Node> Window::record(const Operator& op, std::span<Value* const> operands,
     }
     for (const Ref<Value>& result : node->results()) result->drop_handle();
   }
-  return node;
+  return Results(node->results());
 }
 
 void Window::journal(Storage& storage) {

@@ -29,8 +29,8 @@ class LAMELLA_API Window final : public Recorder {
   static Window& of_thread();
   ~Window() override;
 
-  Ref<Node> record(const Operator& op, std::span<Value* const> operands,
-                   Ref<const Attributes> attributes, const SourceLocation& location) override;
+  Results record(const Operator& op, std::span<Value* const> operands,
+                 Ref<const Attributes> attributes, const SourceLocation& location) override;
 
   // Runs every pending operation that someone can still see the result of. If that fails, every
   // parameter written in this window has its earlier value again, the window is empty, and the

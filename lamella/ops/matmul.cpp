@@ -86,7 +86,7 @@ LAMELLA_OP(matmul, (Operand x, Operand y),
       if (row) result.shape.erase(result.shape.size() - (column ? 1 : 2));
       call.results.push_back(result);
     },
-    .lower = composite([](const CompositeCall& call) {
+    .lower = composite_of_moves([](const CompositeCall& call) {
       Tensor x = call[0], y = call[1];
       if (x.rank() == 1) x = ops::expand_dims(x, 0);
       if (y.rank() == 1) y = ops::expand_dims(y, 1);
@@ -119,7 +119,7 @@ LAMELLA_OP(dense, (Operand x, Operand weight, OptionalOperand bias),
       result.shape.back() = weight.shape[0];
       call.results.push_back(result);
     },
-    .lower = composite([](const CompositeCall& call) {
+    .lower = composite_of_moves([](const CompositeCall& call) {
       const Tensor x = call[0];
       const Dim features = x.shape().back();
       const Dim rows = x.rank() == 2 ? x.shape()[0] : floor_div(element_count(x.shape()), features);

@@ -3,7 +3,6 @@
 
 #include <cstdlib>
 
-#include "lamella/ir/recorder.h"
 #include "lamella/ops/functions.h"
 #include "lamella/types/promotion.h"
 
@@ -126,8 +125,8 @@ DTypeSet OpDef::accepted(size_t index) const {
   return fields_.accepts_each[std::min(index, fields_.accepts_each.size() - 1)];
 }
 
-Ref<Node> call_operator(const OpDef& op, std::span<const Operand* const> given,
-                        Ref<const Attributes> attributes) {
+Results call_operator(const OpDef& op, std::span<const Operand* const> given,
+                      Ref<const Attributes> attributes) {
   InlineVector<const Operand*, 64> few;
   std::vector<const Operand*> many;
   std::span<const Operand* const> operands = given;

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "lamella/device/tensor_view.h"
+#include "lamella/ir/recorder.h"
 #include "lamella/ir/tensor.h"
 #include "lamella/kernels/scratch.h"
 #include "lamella/ops/parameter.h"
@@ -129,6 +130,8 @@ enum class LoweringKind : uint8_t { Composite, Tile, Reduction, Index, View, Ker
 struct Lowering {
   LoweringKind kind;
   CompositeFunction composite = nullptr;
+  // Whether 16-bit floats keep their dtype inside a composite.
+  bool keeps_precision = false;
   TileFunction tile = nullptr;
   ReductionRule reduction{};
   ViewFunction view = nullptr;
@@ -139,6 +142,11 @@ struct Lowering {
 // rounded once.
 inline Lowering composite(CompositeFunction function) {
   return {.kind = LoweringKind::Composite, .composite = function};
+}
+// Other operators that only move elements, or whose kernels accumulate in float32 by themselves:
+// nothing is computed that would need more precision inside.
+inline Lowering composite_of_moves(CompositeFunction function) {
+  return {.kind = LoweringKind::Composite, .composite = function, .keeps_precision = true};
 }
 // One instruction an element, or a few.
 inline Lowering tile_instructions(TileFunction function) {
@@ -269,8 +277,8 @@ inline const OpDef& opdef(const Node& node) { return opdef(node.op()); }
 
 // Calls an operator: promotes and checks the operands, infers the result types, records the node.
 // An operand that is left out is skipped.
-LAMELLA_API Ref<Node> call_operator(const OpDef& op, std::span<const Operand* const> operands,
-                                    Ref<const Attributes> attributes);
+LAMELLA_API Results call_operator(const OpDef& op, std::span<const Operand* const> operands,
+                                  Ref<const Attributes> attributes);
 
 // Declares an operator with one result (LAMELLA_OP) or several (LAMELLA_OP_MULTI); its C++ function
 // lamella::ops::name(parameters) is generated from this line.

@@ -179,7 +179,7 @@ LAMELLA_OP(expand_dims, (Operand x, int64_t axis),
       result.shape.insert(static_cast<uint32_t>(axis), 1);
       call.results.push_back(result);
     },
-    .lower = composite([](const CompositeCall& call) {
+    .lower = composite_of_moves([](const CompositeCall& call) {
       return std::vector{ops::reshape(call[0], call.result_type().shape)};
     }),
     .vjp = vjp([](VjpCall& call) {
@@ -209,7 +209,7 @@ LAMELLA_OP(squeeze, (Operand x, Axes axis = {}),
       }
       call.results.push_back(result);
     },
-    .lower = composite([](const CompositeCall& call) {
+    .lower = composite_of_moves([](const CompositeCall& call) {
       return std::vector{ops::reshape(call[0], call.result_type().shape)};
     }),
     .vjp = vjp([](VjpCall& call) {
@@ -336,7 +336,7 @@ LAMELLA_OP(stack, (Operands tensors, int64_t axis = 0),
       result.layout = Layout::RowMajor;
       call.results.push_back(result);
     },
-    .lower = composite([](const CompositeCall& call) {
+    .lower = composite_of_moves([](const CompositeCall& call) {
       const int64_t axis = normalize_axis(call.attribute<int64_t>(0), call[0].rank() + 1, "stack");
       std::vector<Tensor> parts;
       for (const Tensor& operand : call.operands) parts.push_back(ops::expand_dims(operand, axis));

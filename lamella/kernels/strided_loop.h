@@ -1,0 +1,99 @@
+// The iteration space of strided operands of equal sizes, simplified: axes in a common memory
+// order, neighbours merged where every operand allows it.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+
+#include "lamella/types/shape.h"
+
+namespace lamella::kernels {
+
+template <int Operands>
+struct StridedLoop {
+  using Strides = std::array<int64_t, Operands>;
+
+  Axes sizes;  // outermost first
+  InlineVector<Strides, kMaxRank> strides;
+
+  StridedLoop() = default;
+  // Axes of size 1 vanish. The others are sorted by the strides of operand 0, widest first, and
+  // merged. With an axis of size 0 the loop has that one axis.
+  StridedLoop(const Axes& all_sizes, const std::array<const Axes*, Operands>& all_strides) {
+    for (uint32_t axis = 0; axis < all_sizes.size(); ++axis) {
+      Strides here{};
+      for (int i = 0; i < Operands; ++i) {
+        here[static_cast<size_t>(i)] = (*all_strides[static_cast<size_t>(i)])[axis];
+      }
+      if (all_sizes[axis] == 0) {
+        sizes = Axes{0};
+        strides = InlineVector<Strides, kMaxRank>{here};
+        return;
+      }
+      if (all_sizes[axis] == 1) continue;
+      uint32_t at = sizes.size();
+      while (at > 0 && before(here, strides[at - 1])) --at;
+      sizes.insert(at, all_sizes[axis]);
+      strides.insert(at, here);
+    }
+    merge();
+  }
+
+  int rank() const { return static_cast<int>(sizes.size()); }
+  int64_t count() const {
+    int64_t count = 1;
+    for (int64_t size : sizes) count *= size;
+    return count;
+  }
+
+  // Takes one axis out of the loop.
+  void erase(uint32_t axis) {
+    sizes.erase(axis);
+    strides.erase(axis);
+  }
+
+  // Calls body(offsets) for the points [begin, end) in order; offsets are in elements.
+  template <typename Body>
+  void walk(int64_t begin, int64_t end, Body&& body) const {
+    Axes position(sizes.size(), 0);
+    Strides offsets{};
+    int64_t rest = begin;
+    for (uint32_t axis = sizes.size(); axis-- > 0;) {
+      position[axis] = rest % sizes[axis];
+      rest /= sizes[axis];
+      for (size_t i = 0; i < Operands; ++i) offsets[i] += position[axis] * strides[axis][i];
+    }
+    for (int64_t point = begin; point < end; ++point) {
+      body(offsets);
+      for (uint32_t axis = sizes.size(); axis-- > 0;) {
+        for (size_t i = 0; i < Operands; ++i) offsets[i] += strides[axis][i];
+        if (++position[axis] < sizes[axis]) break;
+        position[axis] = 0;
+        for (size_t i = 0; i < Operands; ++i) offsets[i] -= sizes[axis] * strides[axis][i];
+      }
+    }
+  }
+
+ private:
+  static bool before(const Strides& a, const Strides& b) {
+    for (size_t i = 0; i < Operands; ++i) {
+      if (std::abs(a[i]) != std::abs(b[i])) return std::abs(a[i]) > std::abs(b[i]);
+    }
+    return false;
+  }
+
+  void merge() {
+    for (uint32_t axis = sizes.size(); axis-- > 1;) {
+      bool joined = true;
+      for (size_t i = 0; i < Operands; ++i) {
+        joined &= strides[axis - 1][i] == sizes[axis] * strides[axis][i];
+      }
+      if (!joined) continue;
+      sizes[axis] *= sizes[axis - 1];
+      erase(axis - 1);
+    }
+  }
+};
+
+}  // namespace lamella::kernels
