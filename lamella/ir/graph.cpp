@@ -12,8 +12,9 @@ void remove_dead_nodes(Graph& graph) {
   std::vector<Ref<Node>> kept;
   for (size_t i = graph.nodes.size(); i-- > 0;) {
     const Ref<Node>& node = graph.nodes[i];
-    const bool live = std::any_of(node->results().begin(), node->results().end(),
-                                  [&](const Ref<Value>& result) { return used.contains(result.get()); });
+    const bool live =
+        std::any_of(node->results().begin(), node->results().end(),
+                    [&](const Ref<Value>& result) { return used.contains(result.get()); });
     if (!live) continue;
     for (const Ref<Value>& operand : node->operands()) used.insert(operand.get());
     kept.push_back(node);

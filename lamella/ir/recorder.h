@@ -20,7 +20,9 @@ class Results {
   }
 
   size_t size() const { return first_ ? 1 + rest_.size() : 0; }
-  const Ref<Value>& operator[](size_t index) const { return index == 0 ? first_ : rest_[index - 1]; }
+  const Ref<Value>& operator[](size_t index) const {
+    return index == 0 ? first_ : rest_[index - 1];
+  }
 
  private:
   Ref<Value> first_;

@@ -23,11 +23,11 @@ class Window;
 class LAMELLA_API Value : public RefCounted<Value> {
  public:
   enum class State : uint8_t {
-    Pending,  // will be computed by its producer
-    Ready,    // has a buffer
-    Scalar,   // a number known when it was made: an operand that never enters a cache key
-    Size,     // like Scalar, but its value is the size expression `size()` (inside graphs)
-    Failed,   // the run that should have computed it failed
+    Pending,      // will be computed by its producer
+    Ready,        // has a buffer
+    Scalar,       // a number known when it was made: an operand that never enters a cache key
+    Size,         // like Scalar, but its value is the size expression `size()` (inside graphs)
+    Failed,       // the run that should have computed it failed
     Input,        // a placeholder of a graph
     NumberInput,  // a placeholder of a graph for a number
   };

@@ -346,6 +346,21 @@ LAMELLA_OP(stack, (Operands tensors, int64_t axis = 0),
     .reference = numpy("np.stack(tensors, axis)", 0), .cost = Cost{0},
     .samples = Samples{"[randn(2, 3), randn(2, 3)]", "[randn(3), randn(3)], axis=-1"})
 
+LAMELLA_OP(with_layout, (Operand x, int64_t layout),
+    .doc = "The same elements in another memory order (0 row-major, 1 channels-last).",
+    .accepts = kAnyDType,
+    .infer = [](InferCall& call) {
+      TensorType result = call.operand(0);
+      result.layout = static_cast<Layout>(call.attribute<int64_t>(0));
+      call.results.push_back(result);
+    },
+    .lower = tile_instructions([](tile::Builder&, std::span<const tile::ValueId> o, const Node&) {
+      return o[0];
+    }),
+    .vjp = vjp([](VjpCall& call) { call.give(0, call.cotangent()); }),
+    .reference = numpy("x", 0), .cost = Cost{0},
+    .samples = Samples{"randn(2, 3, 4, 5), layout=1", "randn(2, 3, 4, 5), layout=0"})
+
 LAMELLA_OP(element_numbers, (Shape shape),
     .doc = "0, 1, 2, ... in row-major order under a shape, as int64.",
     .accepts = kAnyDType,

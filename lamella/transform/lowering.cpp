@@ -7,7 +7,8 @@ namespace lamella {
 
 namespace {
 
-Hash128 digest_of(const Operator& op, std::span<Value* const> operands, const Attributes* attributes) {
+Hash128 digest_of(const Operator& op, std::span<Value* const> operands,
+                  const Attributes* attributes) {
   Hasher hasher;
   hasher.add(op.id());
   for (const Value* operand : operands) hasher.add(reinterpret_cast<uintptr_t>(operand));
@@ -42,7 +43,8 @@ Results LoweringRecorder::record(const Operator& abstract_op, std::span<Value* c
   std::vector<Value*> operands(given.begin(), given.end());
   for (Value*& operand : operands) {
     const Value::State state = operand->state();
-    if (state == Value::State::Scalar || state == Value::State::Size) operand = intern_number(operand);
+    if (state == Value::State::Scalar || state == Value::State::Size)
+      operand = intern_number(operand);
   }
   if (op.lowering().kind == LoweringKind::Composite) {
     return expand(op, operands, attributes, location);
