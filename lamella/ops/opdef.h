@@ -41,8 +41,8 @@ struct DTypeSet {
 
 inline constexpr DTypeSet kFloats =
     DTypeSet::of({DType::Float16, DType::BFloat16, DType::Float32, DType::Float64});
-inline constexpr DTypeSet kIntegers = DTypeSet::of(
-    {DType::Int8, DType::UInt8, DType::Int16, DType::Int32, DType::Int64});
+inline constexpr DTypeSet kIntegers =
+    DTypeSet::of({DType::Int8, DType::UInt8, DType::Int16, DType::Int32, DType::Int64});
 inline constexpr DTypeSet kBool = DTypeSet::of({DType::Bool});
 inline constexpr DTypeSet kNumbers = kFloats | kIntegers;
 inline constexpr DTypeSet kAnyDType = kNumbers | kBool;
@@ -50,9 +50,9 @@ inline constexpr DTypeSet kIndices = DTypeSet::of({DType::Int32, DType::Int64});
 
 // What happens to the operands' dtypes before the node is made.
 enum class Promotion : uint8_t {
-  None,    // operands stay as they are; a number becomes int64, float32 or bool
-  Common,  // all take their common dtype
-  Float,   // all take their common dtype, integers and bool become float32
+  None,      // operands stay as they are; a number becomes int64, float32 or bool
+  Common,    // all take their common dtype
+  Float,     // all take their common dtype, integers and bool become float32
   Branches,  // the first operand stays (a condition), the others take their common dtype
   First,     // all take the first operand's dtype
 };
@@ -165,11 +165,15 @@ inline Lowering tile_reduction(tile::Opcode opcode) {
   return {.kind = LoweringKind::Reduction, .reduction = {opcode}};
 }
 // The row-major number of each element of the result (attribute 0: Shape), as int64.
-inline Lowering element_numbers() { return {.kind = LoweringKind::Index}; }
+inline Lowering element_numbers() {
+  return {.kind = LoweringKind::Index};
+}
 inline Lowering view(ViewFunction function) {
   return {.kind = LoweringKind::View, .view = function};
 }
-inline Lowering kernel(KernelRule rule) { return {.kind = LoweringKind::Kernel, .kernel = rule}; }
+inline Lowering kernel(KernelRule rule) {
+  return {.kind = LoweringKind::Kernel, .kernel = rule};
+}
 
 // A call of an operator's gradient rule: gives each operand's cotangent from those of the results.
 class LAMELLA_API VjpCall {
@@ -213,7 +217,9 @@ inline constexpr Gradient from_composite{.through_composite = true};
 inline constexpr Gradient not_differentiable(std::string_view reason) {
   return {.why_not = reason};
 }
-inline constexpr Gradient vjp(VjpFunction function) { return {.function = function}; }
+inline constexpr Gradient vjp(VjpFunction function) {
+  return {.function = function};
+}
 
 // An independent definition for the tests: a NumPy expression over the parameters' names, computed
 // in float64. `np` and the helper names of tests/conformance/reference.py may be used.
@@ -272,8 +278,12 @@ class LAMELLA_API OpDef final : public Operator {
   std::vector<std::string_view> attribute_names_;
 };
 
-inline const OpDef& opdef(const Operator& op) { return static_cast<const OpDef&>(op); }
-inline const OpDef& opdef(const Node& node) { return opdef(node.op()); }
+inline const OpDef& opdef(const Operator& op) {
+  return static_cast<const OpDef&>(op);
+}
+inline const OpDef& opdef(const Node& node) {
+  return opdef(node.op());
+}
 
 // Calls an operator: promotes and checks the operands, infers the result types, records the node.
 // An operand that is left out is skipped.
@@ -282,8 +292,8 @@ LAMELLA_API Results call_operator(const OpDef& op, std::span<const Operand* cons
 
 // Declares an operator with one result (LAMELLA_OP) or several (LAMELLA_OP_MULTI); its C++ function
 // lamella::ops::name(parameters) is generated from this line.
-#define LAMELLA_OP(op_name, parameters, ...)                 \
-  extern const OpDef op_name##_definition;                   \
+#define LAMELLA_OP(op_name, parameters, ...) \
+  extern const OpDef op_name##_definition;   \
   const OpDef op_name##_definition(#op_name, #parameters, OpFields{__VA_ARGS__});
 #define LAMELLA_OP_MULTI LAMELLA_OP
 

@@ -11,7 +11,13 @@ enum class ParameterKind : uint8_t {
   Tensor,    // Operand: a tensor or a number
   Optional,  // OptionalOperand: may be left out; only as the last operand
   Tensors,   // Operands: a list of tensors; the only operand parameter
-  Bool, Integer, Real, TypeName, Text, AxisList, SizeList,  // static attributes
+  Bool,
+  Integer,
+  Real,
+  TypeName,
+  Text,
+  AxisList,
+  SizeList,  // static attributes
   Object,    // ObjectAttribute: compared by identity
 };
 

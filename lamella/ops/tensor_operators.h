@@ -5,19 +5,39 @@
 
 namespace lamella {
 
-inline Tensor operator+(const Tensor& x, const Operand& y) { return ops::add(x, y); }
-inline Tensor operator-(const Tensor& x, const Operand& y) { return ops::sub(x, y); }
-inline Tensor operator*(const Tensor& x, const Operand& y) { return ops::mul(x, y); }
-inline Tensor operator/(const Tensor& x, const Operand& y) { return ops::div(x, y); }
-inline Tensor operator+(double x, const Tensor& y) { return ops::add(x, y); }
-inline Tensor operator-(double x, const Tensor& y) { return ops::sub(x, y); }
-inline Tensor operator*(double x, const Tensor& y) { return ops::mul(x, y); }
-inline Tensor operator/(double x, const Tensor& y) { return ops::div(x, y); }
-inline Tensor operator-(const Tensor& x) { return ops::neg(x); }
+// The caller's line is that of the second operand, which is converted at the call.
+inline Tensor operator+(const Tensor& x, const Operand& y) {
+  return ops::add(Operand(x).at(y.location()), y);
+}
+inline Tensor operator-(const Tensor& x, const Operand& y) {
+  return ops::sub(Operand(x).at(y.location()), y);
+}
+inline Tensor operator*(const Tensor& x, const Operand& y) {
+  return ops::mul(Operand(x).at(y.location()), y);
+}
+inline Tensor operator/(const Tensor& x, const Operand& y) {
+  return ops::div(Operand(x).at(y.location()), y);
+}
+inline Tensor operator+(double x, const Operand& y) {
+  return ops::add(Operand(x).at(y.location()), y);
+}
+inline Tensor operator-(double x, const Operand& y) {
+  return ops::sub(Operand(x).at(y.location()), y);
+}
+inline Tensor operator*(double x, const Operand& y) {
+  return ops::mul(Operand(x).at(y.location()), y);
+}
+inline Tensor operator/(double x, const Operand& y) {
+  return ops::div(Operand(x).at(y.location()), y);
+}
+inline Tensor operator-(const Operand& x) {
+  return ops::neg(x);
+}
 
 namespace ops {
 
-// The number of elements along `axes` as a number of `dtype`, known at launch if sizes are symbolic.
+// The number of elements along `axes` as a number of `dtype`, known at launch if sizes are
+// symbolic.
 LAMELLA_API Tensor size_as(DType dtype, const Shape& shape, const Axes& axes);
 // Zeros of a type, without a buffer: they fold into what uses them.
 LAMELLA_API Tensor zeros_of(const TensorType& type);

@@ -32,31 +32,31 @@ LAMELLA_OP(abs, (Operand x),
 LAMELLA_OP(sign, (Operand x),
     .doc = "-1, 0 or 1; NaN of NaN.",
     .accepts = kNumbers, .infer = infer::same, .lower = tile_opcode<Opcode::Sign>(),
-    .vjp = not_differentiable("it is constant but for its jump"),
+    .vjp = vjp([](VjpCall&) {}),  // constant but for its jumps
     .reference = numpy("np.sign(x)", 0), .cost = Cost{2}, .samples = Samples{"randn(3, 5)"})
 
 LAMELLA_OP(floor, (Operand x),
     .doc = "The largest whole number not above x.",
     .accepts = kFloats, .infer = infer::same, .lower = tile_opcode<Opcode::Floor>(),
-    .vjp = not_differentiable("it is constant between its jumps"),
+    .vjp = vjp([](VjpCall&) {}),  // constant but for its jumps
     .reference = numpy("np.floor(x)", 0), .cost = Cost{1}, .samples = Samples{"randn(3, 5)"})
 
 LAMELLA_OP(ceil, (Operand x),
     .doc = "The smallest whole number not below x.",
     .accepts = kFloats, .infer = infer::same, .lower = tile_opcode<Opcode::Ceil>(),
-    .vjp = not_differentiable("it is constant between its jumps"),
+    .vjp = vjp([](VjpCall&) {}),  // constant but for its jumps
     .reference = numpy("np.ceil(x)", 0), .cost = Cost{1}, .samples = Samples{"randn(3, 5)"})
 
 LAMELLA_OP(round, (Operand x),
     .doc = "The nearest whole number, halves to the even one.",
     .accepts = kFloats, .infer = infer::same, .lower = tile_opcode<Opcode::Round>(),
-    .vjp = not_differentiable("it is constant between its jumps"),
+    .vjp = vjp([](VjpCall&) {}),  // constant but for its jumps
     .reference = numpy("np.round(x)", 0), .cost = Cost{1}, .samples = Samples{"randn(3, 5)"})
 
 LAMELLA_OP(trunc, (Operand x),
     .doc = "x without its fraction.",
     .accepts = kFloats, .infer = infer::same, .lower = tile_opcode<Opcode::Trunc>(),
-    .vjp = not_differentiable("it is constant between its jumps"),
+    .vjp = vjp([](VjpCall&) {}),  // constant but for its jumps
     .reference = numpy("np.trunc(x)", 0), .cost = Cost{1}, .samples = Samples{"randn(3, 5)"})
 
 LAMELLA_OP(square, (Operand x),
