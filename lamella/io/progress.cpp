@@ -17,7 +17,9 @@ namespace lamella::io {
 namespace {
 
 constexpr double kSecondsBetweenDrawings = 0.1, kSecondsBetweenLines = 10;
-constexpr int kLongestBar = 30, kShortestBar = 8;
+constexpr int kLongestBar = 32, kShortestBar = 8;
+// The bar's length is a multiple of this, so that it does not jump with the digits beside it.
+constexpr int kBarUnit = 4;
 
 std::string clock_time(double seconds) {
   // More than a hundred days is no estimate.
@@ -116,7 +118,7 @@ std::string progress_line(const ProgressState& state, int width, ProgressStyle s
   while (parts.size() > 2 && room() < least) parts.pop_back();
   if (bounded && room() >= kShortestBar) {
     const auto place = parts.begin() + (state.label.empty() ? 0 : 1);
-    parts.insert(place, bar(part, std::min(room(), kLongestBar), style));
+    parts.insert(place, bar(part, std::min(room() / kBarUnit * kBarUnit, kLongestBar), style));
   }
   // Whatever is still too long is mostly a label.
   std::string result = line();

@@ -34,14 +34,14 @@ TEST(ProgressLine, ShowsTheTimeTakenAtTheEnd) {
   state.done = 938;
   state.seconds = 3725;
   EXPECT_THAT(progress_line(state, 120, ProgressStyle::Unicode),
-              HasSubstr("▕██████████████████████████████▏  100 %  938/938"));
+              HasSubstr("▕████████████████████████████████▏  100 %  938/938"));
   EXPECT_THAT(progress_line(state, 120, ProgressStyle::Unicode), HasSubstr("  1:02:05"));
 }
 
 TEST(ProgressLine, DrawsEighthsOfACell) {
   ProgressState state{.done = 3, .total = 16, .seconds = 1};
-  // Ten cells: 1.875 of them are full.
-  EXPECT_THAT(progress_line(state, 36, ProgressStyle::Unicode), HasSubstr("▕█▉        ▏"));
+  // Eight cells: one and a half of them are full.
+  EXPECT_THAT(progress_line(state, 36, ProgressStyle::Unicode), HasSubstr("▕█▌      ▏"));
 }
 
 TEST(ProgressLine, FitsAnyWidth) {
