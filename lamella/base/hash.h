@@ -51,5 +51,5 @@ class Hasher {
 
 template <>
 struct std::hash<lamella::Hash128> {
-  size_t operator()(const lamella::Hash128& hash) const noexcept { return hash.low; }
+  size_t operator()(const lamella::Hash128& digest) const noexcept { return digest.low; }
 };

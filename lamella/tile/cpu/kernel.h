@@ -31,6 +31,7 @@ class LAMELLA_API Kernel : public RefCounted<Kernel> {
 
  private:
   friend class KernelCache;
+  friend class KernelRun;
   struct Code;
   explicit Kernel(std::unique_ptr<Code> code);
   std::unique_ptr<Code> code_;

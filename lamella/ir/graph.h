@@ -1,0 +1,19 @@
+// A window made into a graph: what the passes work on.
+#pragma once
+
+#include <vector>
+
+#include "lamella/ir/value.h"
+
+namespace lamella {
+
+struct Graph {
+  std::vector<Ref<Value>> inputs;   // placeholders, in the order of the window's leaves
+  std::vector<Ref<Node>> nodes;     // in program order: operands before users
+  std::vector<Ref<Value>> outputs;  // results, inputs or numbers
+};
+
+// Removes nodes whose results nobody uses.
+LAMELLA_API void remove_dead_nodes(Graph& graph);
+
+}  // namespace lamella

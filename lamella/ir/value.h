@@ -1,0 +1,153 @@
+// Value and Node: the one representation of tensor computation.
+//
+// A Node is one operation; it owns its results and holds its operands. A Value does not own its
+// producer: pending nodes belong to the window (or the gradient scope, or the graph) they were
+// recorded in, so long chains are never destroyed recursively.
+#pragma once
+
+#include <atomic>
+#include <span>
+
+#include "lamella/base/api.h"
+#include "lamella/base/error.h"
+#include "lamella/base/ref.h"
+#include "lamella/device/allocation.h"
+#include "lamella/ir/operator.h"
+
+namespace lamella {
+
+class Node;
+class Window;
+
+// A write-once cell for one result: its type, then (once run) its data.
+class LAMELLA_API Value : public RefCounted<Value> {
+ public:
+  enum class State : uint8_t {
+    Pending,      // will be computed by its producer
+    Ready,        // has a buffer
+    Scalar,       // a number known when it was made: an operand that never enters a cache key
+    Size,         // like Scalar, but its value is the size expression `size()` (inside graphs)
+    Failed,       // the run that should have computed it failed
+    Input,        // a placeholder of a graph
+    NumberInput,  // a placeholder of a graph for a number
+  };
+
+  Value(TensorType type, State state) : type_(type), state_(state) {}
+  ~Value() = default;
+
+  static Ref<Value> from_buffer(TensorType type, Buffer buffer);
+  // A number of rank 0; `bits` holds the value's bytes, low first.
+  static Ref<Value> scalar(DType dtype, uint64_t bits);
+  static Ref<Value> scalar_of(DType dtype, double number);
+  static Ref<Value> scalar_of(DType dtype, int64_t number);
+  // A size as a number of rank 0, known at launch if it is an expression.
+  static Ref<Value> size(DType dtype, Dim size);
+  static Ref<Value> input(TensorType type);
+  static Ref<Value> number_input(DType dtype);
+
+  const TensorType& type() const { return type_; }
+  State state() const { return state_.load(std::memory_order_acquire); }
+  bool is_number() const {
+    const State now = state();
+    return now == State::Scalar || now == State::Size || now == State::NumberInput;
+  }
+
+  // The node that computes the value, while it is pending or kept by a gradient scope.
+  Node* producer() const { return producer_; }
+  int result_index() const { return result_index_; }
+  Window* window() const { return window_.load(std::memory_order_acquire); }
+
+  const Buffer& buffer() const { return buffer_; }
+  uint64_t scalar_bits() const { return scalar_bits_; }
+  Dim size_expression() const { return size_; }
+
+  // Called by the run that computed the value, once.
+  void fulfil(Buffer buffer);
+  void mark_failed();
+
+  // How many Storages hold the value: the results a flush must deliver.
+  int32_t handles() const { return handles_.load(std::memory_order_acquire); }
+  void add_handle() { handles_.fetch_add(1, std::memory_order_acq_rel); }
+  void drop_handle() { handles_.fetch_sub(1, std::memory_order_acq_rel); }
+
+  // Scratch numbering for the passes that hold the window's lock; meaningless between them.
+  uint32_t mark = 0;
+
+ private:
+  friend class Node;
+  friend class Window;
+
+  TensorType type_;
+  Node* producer_ = nullptr;
+  std::atomic<Window*> window_{nullptr};
+  int16_t result_index_ = 0;
+  std::atomic<State> state_;
+  std::atomic<int32_t> handles_{0};
+  uint64_t scalar_bits_ = 0;
+  Dim size_ = 0;
+  Buffer buffer_;
+};
+
+// Bits of a number in a dtype, low bytes first, rounded as a cast would.
+LAMELLA_API uint64_t scalar_bits_from(DType dtype, double number);
+LAMELLA_API uint64_t scalar_bits_from(DType dtype, int64_t number);
+LAMELLA_API double double_from_scalar_bits(DType dtype, uint64_t bits);
+
+// One operation. Immutable, but for the operands that are let go of after it ran.
+class LAMELLA_API Node : public RefCounted<Node> {
+ public:
+  // Operands are retained; results are made Pending with the inferred types.
+  static Ref<Node> make(const Operator& op, std::span<Value* const> operands,
+                        Ref<const Attributes> attributes, std::span<const TensorType> results,
+                        SourceLocation location);
+
+  const Operator& op() const { return *op_; }
+  const Attributes* attributes() const { return attributes_.get(); }
+  const Ref<const Attributes>& attributes_ref() const { return attributes_; }
+  template <typename T>
+  const T& attribute(size_t index) const {
+    return attributes_->get<T>(index);
+  }
+  std::span<const Ref<Value>> operands() const { return {operand_array(), operand_count_}; }
+  std::span<const Ref<Value>> results() const {
+    return {operand_array() + operand_count_, result_count_};
+  }
+  Value* operand(size_t index) const { return operand_array()[index].get(); }
+  Value* result(size_t index = 0) const { return operand_array()[operand_count_ + index].get(); }
+
+  // Where the user's program made it, and the layer it belongs to ("backbone.conv1"; may be null).
+  const SourceLocation& location() const { return location_; }
+  const char* layer() const { return layer_; }
+
+  // The node's place in its thread's program order.
+  uint64_t sequence() const { return sequence_; }
+
+  // Lets go of the operands, and of the results' link back.
+  void detach();
+  // Whether a gradient scope still needs the operands.
+  bool kept = false;
+
+  void release_last();
+
+ private:
+  friend class Window;
+
+  Node() = default;
+  ~Node() = default;
+  Ref<Value>* operand_array() { return reinterpret_cast<Ref<Value>*>(this + 1); }
+  const Ref<Value>* operand_array() const { return reinterpret_cast<const Ref<Value>*>(this + 1); }
+
+  const Operator* op_ = nullptr;
+  Ref<const Attributes> attributes_;
+  SourceLocation location_;
+  const char* layer_ = nullptr;
+  uint64_t sequence_ = 0;
+  uint32_t operand_count_ = 0;
+  uint32_t result_count_ = 0;
+};
+
+// The layer that nodes made by this thread belong to; set by a Cell around its construct.
+LAMELLA_API const char* current_layer();
+LAMELLA_API void set_current_layer(const char* interned_path);
+
+}  // namespace lamella

@@ -1,0 +1,198 @@
+// Recording into the window, and the bookkeeping around a flush.
+#include "lamella/ir/window.h"
+
+#include <unordered_map>
+
+#include "lamella/base/env.h"
+#include "lamella/ir/runtime_interface.h"
+#include "lamella/ir/tensor.h"
+
+namespace lamella {
+
+namespace {
+
+thread_local Recorder* recorder_of_thread = nullptr;
+RuntimeInterface* installed_runtime = nullptr;
+
+WindowLimits limits_from_environment() {
+  WindowLimits limits;
+  limits.fixed = environment_integer("LAMELLA_WINDOW", 0, 0, 1'000'000);
+  return limits;
+}
+
+}  // namespace
+
+RuntimeInterface& runtime() {
+  LAMELLA_CHECK(installed_runtime != nullptr);
+  return *installed_runtime;
+}
+
+void install_runtime(RuntimeInterface* implementation) {
+  installed_runtime = implementation;
+}
+
+Recorder& current_recorder() {
+  if (recorder_of_thread != nullptr) return *recorder_of_thread;
+  return Window::of_thread();
+}
+
+RecorderScope::RecorderScope(Recorder& recorder) : outer_(recorder_of_thread) {
+  recorder_of_thread = &recorder;
+}
+RecorderScope::~RecorderScope() {
+  recorder_of_thread = outer_;
+}
+
+InferCall infer_types(const Operator& op, std::span<Value* const> operands,
+                      const Attributes* attributes, std::span<const TensorType*> operand_types,
+                      const SourceLocation& location) {
+  for (size_t i = 0; i < operands.size(); ++i) operand_types[i] = &operands[i]->type();
+  InferCall call{.op = op, .operands = operand_types, .attributes = attributes, .results = {}};
+  try {
+    op.infer(call);
+  } catch (const Error& error) {
+    throw error.at(location);
+  }
+  return call;
+}
+
+Ref<Node> make_inferred_node(const Operator& op, std::span<Value* const> operands,
+                             Ref<const Attributes> attributes, const SourceLocation& location) {
+  constexpr size_t kFew = 16;
+  const TensorType* few[kFew];
+  std::vector<const TensorType*> many;
+  std::span<const TensorType*> types(few, std::min(operands.size(), kFew));
+  if (operands.size() > kFew) {
+    many.resize(operands.size());
+    types = many;
+  }
+  const InferCall call = infer_types(op, operands, attributes.get(), types, location);
+  return Node::make(op, operands, std::move(attributes), {call.results.data(), call.results.size()},
+                    location);
+}
+
+Window& Window::of_thread() {
+  // Never destroyed with work pending: a thread that ends drops what nobody read.
+  thread_local Window window;
+  return window;
+}
+
+Window::Window() : limits_(limits_from_environment()) {}
+
+Window::~Window() {
+  for (const Ref<Node>& node : nodes_) {
+    for (const Ref<Value>& result : node->results()) result->mark_failed();
+    node->detach();
+  }
+}
+
+Results Window::record(const Operator& op, std::span<Value* const> operands,
+                       Ref<const Attributes> attributes, const SourceLocation& location) {
+  std::lock_guard lock(mutex_);
+  if (flush_requested_) flush();
+  const auto pending = static_cast<int64_t>(nodes_.size());
+  if (pending >= limits_.loop && !in_gradient_scope()) {
+    const bool loop_turn = nodes_.front()->location() == location;
+    if (loop_turn || pending >= limits_.most) flush();
+  }
+  for (Value* operand : operands) {
+    if (operand->state() == Value::State::Failed) {
+      throw Error(ErrorKind::Value,
+                  fmt::format("[{}] an operand was never computed, because its run failed: {}",
+                              op.name(), last_failure_),
+                  location);
+    }
+    // A value that another thread has not run yet.
+    if (Window* owner = operand->window(); owner != nullptr && owner != this) owner->flush();
+  }
+  Ref<Node> node = make_inferred_node(op, operands, std::move(attributes), location);
+  for (const Ref<Value>& result : node->results()) {
+    result->window_.store(this, std::memory_order_release);
+  }
+  nodes_.push_back(node);
+  if (gradient_depth_ > 0) {
+    node->kept = true;
+    gradient_nodes_.push_back(node);
+  }
+  if (limits_.fixed > 0 && static_cast<int64_t>(nodes_.size()) >= limits_.fixed) {
+    // The caller holds the node but no handle yet: deliver its results all the same.
+    for (const Ref<Value>& result : node->results()) result->add_handle();
+    try {
+      flush();
+    } catch (...) {
+      for (const Ref<Value>& result : node->results()) result->drop_handle();
+      throw;
+    }
+    for (const Ref<Value>& result : node->results()) result->drop_handle();
+  }
+  return Results(node->results());
+}
+
+void Window::journal(Storage& storage) {
+  std::lock_guard lock(mutex_);
+  journal_.push_back({Ref<Storage>(&storage), storage.current(), storage.version()});
+}
+
+void Window::flush() {
+  std::lock_guard lock(mutex_);
+  flush_requested_ = false;
+  if (flushing_ || nodes_.empty()) {
+    if (!flushing_) journal_.clear();
+    return;
+  }
+  std::vector<Ref<Node>> nodes = std::move(nodes_);
+  std::vector<JournalEntry> journal = std::move(journal_);
+  nodes_.clear();
+  journal_.clear();
+  std::unordered_map<const Value*, int64_t> held;
+  for (const JournalEntry& entry : journal) ++held[entry.value.get()];
+  flushing_ = true;
+  try {
+    runtime().run(nodes, [&](const Value& value) -> int64_t {
+      const auto found = held.find(&value);
+      return found == held.end() ? 0 : found->second;
+    });
+  } catch (const std::exception& error) {
+    flushing_ = false;
+    last_failure_ = error.what();
+    for (const Ref<Node>& node : nodes) {
+      for (const Ref<Value>& result : node->results()) {
+        if (result->state() == Value::State::Pending) result->mark_failed();
+      }
+    }
+    roll_back(journal);
+    finish(nodes);
+    throw;
+  }
+  flushing_ = false;
+  finish(nodes);
+}
+
+void Window::finish(std::vector<Ref<Node>>& nodes) {
+  for (Ref<Node>& node : nodes) {
+    for (const Ref<Value>& result : node->results()) {
+      result->window_.store(nullptr, std::memory_order_release);
+    }
+    if (!node->kept) node->detach();
+  }
+}
+
+void Window::roll_back(std::vector<JournalEntry>& journal) {
+  for (size_t i = journal.size(); i-- > 0;) {
+    journal[i].storage->restore(std::move(journal[i].value), journal[i].version);
+  }
+}
+
+void Window::close_gradient_scope() {
+  LAMELLA_CHECK(gradient_depth_ > 0);
+  if (--gradient_depth_ > 0) return;
+  std::vector<Ref<Node>> nodes = std::move(gradient_nodes_);
+  gradient_nodes_.clear();
+  for (const Ref<Node>& node : nodes) {
+    node->kept = false;
+    const bool pending = node->results().empty() || node->result()->window() != nullptr;
+    if (!pending) node->detach();
+  }
+}
+
+}  // namespace lamella

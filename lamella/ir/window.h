@@ -1,0 +1,90 @@
+// The thread's pending operations. Dynamic mode is this window: operations join it when they are
+// called and run together when a value is needed.
+#pragma once
+
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "lamella/base/api.h"
+#include "lamella/ir/recorder.h"
+
+namespace lamella {
+
+class Storage;
+
+// How large a window may grow before it runs by itself.
+struct WindowLimits {
+  // LAMELLA_WINDOW: flush after this many operations; 0 is no fixed number.
+  int64_t fixed = 0;
+  // In loose code: flush before an operation on the source line of the window's first operation
+  // once this many are pending, so that the turns of a loop make equal windows.
+  int64_t loop = 512;
+  int64_t most = 16384;
+};
+
+class LAMELLA_API Window final : public Recorder {
+ public:
+  // The window of the calling thread.
+  static Window& of_thread();
+  ~Window() override;
+
+  Results record(const Operator& op, std::span<Value* const> operands,
+                 Ref<const Attributes> attributes, const SourceLocation& location) override;
+
+  // Runs every pending operation that someone can still see the result of. If that fails, every
+  // parameter written in this window has its earlier value again, the window is empty, and the
+  // error is thrown.
+  void flush();
+  // Flush before the next operation is recorded: by then the temporaries of the step are gone.
+  void request_flush() { flush_requested_ = true; }
+  // The number of pending operations.
+  size_t size() const { return nodes_.size(); }
+
+  // Notes the value a Storage had before a pending operation replaced it.
+  void journal(Storage& storage);
+
+  void set_limits(WindowLimits limits) { limits_ = limits; }
+  const WindowLimits& limits() const { return limits_; }
+  // What the last failed flush said; values of that window refer to it.
+  const std::string& last_failure() const { return last_failure_; }
+
+  // Gradient scopes: while one is open, operations keep their operands after running.
+  void open_gradient_scope() { ++gradient_depth_; }
+  void close_gradient_scope();
+  bool in_gradient_scope() const { return gradient_depth_ > 0; }
+  // Operations recorded since the outermost open gradient scope began, in order.
+  std::span<const Ref<Node>> gradient_nodes() const { return gradient_nodes_; }
+
+ private:
+  Window();
+
+  struct JournalEntry {
+    Ref<Storage> storage;
+    Ref<Value> value;
+    uint64_t version;
+  };
+
+  void finish(std::vector<Ref<Node>>& nodes);
+  void roll_back(std::vector<JournalEntry>& journal);
+
+  std::recursive_mutex mutex_;
+  std::vector<Ref<Node>> nodes_;
+  std::vector<JournalEntry> journal_;
+  std::vector<Ref<Node>> gradient_nodes_;
+  int gradient_depth_ = 0;
+  bool flush_requested_ = false;
+  bool flushing_ = false;
+  WindowLimits limits_;
+  std::string last_failure_;
+};
+
+// Keeps operations differentiable while it lives.
+class LAMELLA_API GradientScope {
+ public:
+  GradientScope() { Window::of_thread().open_gradient_scope(); }
+  ~GradientScope() { Window::of_thread().close_gradient_scope(); }
+  GradientScope(const GradientScope&) = delete;
+};
+
+}  // namespace lamella

@@ -1,0 +1,174 @@
+// Gathering, keying and lowering a window.
+#include "lamella/runtime/capture.h"
+
+#include "lamella/transform/lowering.h"
+
+namespace lamella {
+
+namespace {
+
+constexpr uint64_t kProduced = uint64_t{1} << 32;
+constexpr uint64_t kAnySize = uint64_t{1} << 62;
+
+bool is_live(const Node& node, const std::vector<bool>& used) {
+  if (node.kept) return true;
+  for (const Ref<Value>& result : node.results()) {
+    if (result->handles() > 0 || used[result->mark]) return true;
+  }
+  return false;
+}
+
+bool is_output(const Node& node, const Value& result) {
+  return node.kept || result.handles() > 0;
+}
+
+void add_sizes(Capture& captured, const Shape& shape) {
+  for (Dim dim : shape) {
+    const auto size = static_cast<uint64_t>(dim.value());
+    captured.words.push_back(size);
+    captured.structure.push_back(size <= 1 ? size : kAnySize);
+    captured.sizes.push_back(dim.value());
+  }
+}
+
+}  // namespace
+
+Capture capture(std::span<const Ref<Node>> nodes) {
+  Capture captured;
+  uint32_t produced = 0;
+  for (const Ref<Node>& node : nodes) {
+    for (const Ref<Value>& result : node->results()) result->mark = produced++;
+  }
+  std::vector<bool> used(produced, false);
+  for (size_t i = nodes.size(); i-- > 0;) {
+    if (!is_live(*nodes[i], used)) continue;
+    captured.nodes.push_back(nodes[i].get());
+    for (const Ref<Value>& operand : nodes[i]->operands()) {
+      if (operand->state() == Value::State::Pending) used[operand->mark] = true;
+    }
+  }
+  std::reverse(captured.nodes.begin(), captured.nodes.end());
+  produced = 0;
+  for (Node* node : captured.nodes) {
+    for (const Ref<Value>& result : node->results()) result->mark = produced++;
+  }
+
+  std::unordered_map<const Value*, uint32_t> leaf_number;
+  leaf_number.reserve(captured.nodes.size());
+  const auto leaf = [&](Value* value) {
+    const auto [entry, fresh] =
+        leaf_number.try_emplace(value, static_cast<uint32_t>(captured.leaves.size()));
+    if (fresh) {
+      captured.leaves.push_back(value);
+      captured.leaf_kept.push_back(false);
+      captured.leaf_references.push_back(0);
+    }
+    return entry->second;
+  };
+  std::vector<uint64_t>& words = captured.words;
+  words.reserve(captured.nodes.size() * 8);
+  captured.structure.reserve(captured.nodes.size() * 8);
+  const auto add = [&](uint64_t word) {
+    words.push_back(word);
+    captured.structure.push_back(word);
+  };
+  for (Node* node : captured.nodes) {
+    add(uint64_t{node->op().id()} << 32 | node->operands().size() << 8 | node->results().size());
+    for (const Ref<Value>& operand : node->operands()) {
+      if (operand->state() == Value::State::Pending) {
+        add(kProduced | operand->mark);
+        continue;
+      }
+      const uint32_t number = leaf(operand.get());
+      if (node->kept) captured.leaf_kept[number] = true;
+      add(number);
+    }
+    if (const Attributes* attributes = node->attributes()) {
+      words.push_back(attributes->digest().low);
+      words.push_back(attributes->digest().high);
+      captured.structure.push_back(attributes->digest_without_sizes().low);
+      captured.structure.push_back(attributes->digest_without_sizes().high);
+    }
+    uint64_t outputs = 0;
+    for (size_t i = 0; i < node->results().size(); ++i) {
+      if (!is_output(*node, *node->result(i))) continue;
+      outputs |= uint64_t{1} << (i % 64);
+      captured.outputs.push_back(node->result(i));
+    }
+    add(outputs);
+  }
+  for (const Value* value : captured.leaves) {
+    const TensorType& type = value->type();
+    add(uint64_t{value->is_number()} << 32 | static_cast<uint64_t>(type.dtype) << 16 |
+        static_cast<uint64_t>(type.layout) << 8 | type.shape.size());
+    add_sizes(captured, type.shape);
+  }
+  for (Node* node : captured.nodes) {
+    if (node->attributes() == nullptr) continue;
+    for (const AttributeValue& value : node->attributes()->values()) {
+      if (const Shape* shape = std::get_if<Shape>(&value)) {
+        for (Dim dim : *shape) captured.sizes.push_back(dim.value());
+      }
+    }
+  }
+  // Every node of the window holds its operands, live or dead.
+  for (const Ref<Node>& node : nodes) {
+    for (const Ref<Value>& operand : node->operands()) {
+      const auto found = leaf_number.find(operand.get());
+      if (found != leaf_number.end()) ++captured.leaf_references[found->second];
+    }
+  }
+  return captured;
+}
+
+LoweredCapture lower(const Capture& captured, std::span<const Dim> sizes) {
+  LoweredCapture lowered;
+  size_t next_size = 0;
+  const auto replaced = [&](const Shape& shape) {
+    Shape result;
+    for (size_t i = 0; i < shape.size(); ++i) result.push_back(sizes[next_size++]);
+    return result;
+  };
+  std::unordered_map<const Value*, Ref<Value>> mapped;
+  for (const Value* value : captured.leaves) {
+    TensorType type = value->type();
+    type.shape = replaced(type.shape);
+    Ref<Value> input = value->is_number() ? Value::number_input(type.dtype) : Value::input(type);
+    mapped[value] = input;
+    lowered.graph.inputs.push_back(std::move(input));
+  }
+  LoweringRecorder recorder(lowered.graph);
+  RecorderScope scope(recorder);
+  const char* outer_layer = current_layer();
+  for (const Node* node : captured.nodes) {
+    std::vector<Value*> operands;
+    for (const Ref<Value>& operand : node->operands())
+      operands.push_back(mapped.at(operand.get()).get());
+    Ref<const Attributes> attributes = node->attributes_ref();
+    const bool has_sizes =
+        attributes &&
+        std::any_of(attributes->values().begin(), attributes->values().end(),
+                    [](const AttributeValue& v) { return std::holds_alternative<Shape>(v); });
+    if (has_sizes) {
+      std::vector<AttributeValue> values = attributes->values();
+      for (AttributeValue& value : values) {
+        if (Shape* shape = std::get_if<Shape>(&value)) *shape = replaced(*shape);
+      }
+      attributes = make_attributes(std::move(values));
+    }
+    set_current_layer(node->layer());
+    const Results results =
+        recorder.record(node->op(), operands, std::move(attributes), node->location());
+    for (size_t i = 0; i < results.size(); ++i) {
+      mapped[node->result(i)] = results[i];
+      lowered.types.push_back(results[i]->type());
+    }
+  }
+  set_current_layer(outer_layer);
+  for (const Value* output : captured.outputs) lowered.graph.outputs.push_back(mapped.at(output));
+  lowered.shared_nodes = recorder.shared_nodes();
+  remove_dead_nodes(lowered.graph);
+  return lowered;
+}
+
+}  // namespace lamella

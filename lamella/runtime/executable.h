@@ -1,0 +1,69 @@
+// A compiled graph: steps, and for each set of sizes it has met a memory plan and ready arguments.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+
+#include "lamella/ir/graph.h"
+#include "lamella/runtime/kernel_step.h"
+#include "lamella/runtime/memory_plan.h"
+
+namespace lamella {
+
+// What a run is given for one input of the graph: memory, or the bits of a number.
+struct InputArgument {
+  Buffer buffer;
+  uint64_t bits = 0;
+  // Whether the run may write its results into this memory: nobody will read it again.
+  bool donated = false;
+};
+
+struct ExecutableReport {
+  int64_t nodes = 0;         // after lowering
+  int64_t shared_nodes = 0;  // found equal to others
+  int64_t kernels = 0;       // fused programs
+  int64_t library_calls = 0;
+  int64_t launches = 0;     // parallel loops a run makes, library calls included
+  int64_t arena_bytes = 0;  // planned
+  int64_t arena_lower_bound = 0;
+  double compile_seconds = 0;
+};
+
+class LAMELLA_API Executable {
+ public:
+  // Lowers, fuses and compiles. The graph's sizes may be expressions.
+  explicit Executable(Graph graph);
+  ~Executable();
+
+  // Runs with symbol i bound to bindings[i]. `arguments` has one entry for each graph input;
+  // buffers that were donated and reused are moved out of it. Returns a buffer for each output.
+  // Throws without effect on any argument if a step fails.
+  std::vector<Buffer> run(std::span<const int64_t> bindings, std::span<InputArgument> arguments);
+
+  const ExecutableReport& report() const { return report_; }
+  const std::vector<Step>& steps() const { return steps_; }
+
+ private:
+  struct Instance;
+  struct Slot;
+
+  void make_slots(const Fusion& fusion);
+  Instance& instance(std::span<const int64_t> bindings, std::span<const InputArgument> arguments);
+  std::unique_ptr<Instance> make_instance(std::span<const int64_t> bindings,
+                                          std::span<const InputArgument> arguments);
+  void launch(Instance& instance, std::span<InputArgument> arguments);
+
+  Graph graph_;
+  std::vector<Step> steps_;
+  std::vector<Slot> slots_;
+  std::unordered_map<const Value*, int> slot_of_;
+  std::unordered_map<const Value*, int> input_of_;
+  std::vector<int> output_slots_;
+  int last_fallible_step_ = -1;
+  std::mutex mutex_;
+  std::unordered_map<Hash128, std::unique_ptr<Instance>> instances_;
+  ExecutableReport report_;
+};
+
+}  // namespace lamella

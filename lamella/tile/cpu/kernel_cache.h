@@ -1,0 +1,39 @@
+// The kernels of this process by program and instruction set.
+#pragma once
+
+#include <list>
+#include <mutex>
+#include <unordered_map>
+
+#include "lamella/base/hash.h"
+#include "lamella/tile/cpu/kernel.h"
+
+namespace lamella::tile {
+
+// Keeps the kernels used last, up to a number of bytes of code. A kernel that is evicted lives on
+// as long as someone holds it.
+class KernelCache {
+ public:
+  static KernelCache& instance();
+
+  Ref<const Kernel> get(const Program& program, InstructionSet set);
+  KernelCacheStatistics statistics();
+
+ private:
+  struct Entry {
+    Hash128 key;
+    InstructionSet set;
+    Ref<const Kernel> kernel;
+  };
+  using Entries = std::list<Entry>;  // the one used last in front
+
+  Ref<const Kernel> find(const Hash128& key, const Program& program, InstructionSet set);
+  void insert(const Hash128& key, InstructionSet set, const Ref<const Kernel>& kernel);
+
+  std::mutex mutex_;
+  Entries entries_;
+  std::unordered_multimap<Hash128, Entries::iterator> index_;
+  KernelCacheStatistics statistics_;
+};
+
+}  // namespace lamella::tile

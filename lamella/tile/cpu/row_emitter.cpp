@@ -1,0 +1,266 @@
+// The loops of a row program: rows, passes over a row, chunks, steps of 64 elements, the rest.
+#include "lamella/tile/cpu/row_emitter.h"
+
+#include "lamella/tile/cpu/reduction_tree.h"
+#include "lamella/tile/cpu/row_walk.h"
+#include "lamella/tile/opcode.h"
+
+namespace lamella::tile {
+
+namespace {
+
+class RowEmitter {
+ public:
+  RowEmitter(Ir& ir, const Program& program, const RowSchedule& schedule)
+      : ir_(ir), program_(program), schedule_(schedule) {}
+
+  void run() {
+    const std::array parameters = {ir_.pointer, ir_.i64, ir_.i64, ir_.i64, ir_.i64, ir_.pointer};
+    ir_.begin_function(kRowFunction, parameters, nullptr, false);
+    BodyEmitter body(ir_, program_, ir_.parameter(0));
+    body_ = &body;
+    length_ = body.extent(program_.outer_rank);
+    scratch_length_ = ir_.bit_and(ir_.add(length_, ir_.word(63)), ir_.word(-64));
+    body.emit_uniform();
+    for (const Instruction& instruction : program_.body) {
+      if (!is_reduction(instruction.opcode)) continue;
+      stacks_.emplace_back(ir_, instruction.opcode, instruction.dtype);
+    }
+    std::vector<LLVMValueRef> bases;
+    for (int i = 0; i < static_cast<int>(program_.buffers.size()); ++i) {
+      bases.push_back(body.base(i));
+    }
+    RowWalk walk(ir_, body, 0, program_.outer_rank, bases, ir_.parameter(1));
+    ir_.loop(ir_.parameter(1), ir_.parameter(2), ir_.word(1), [&](LLVMValueRef) {
+      emit_row(walk);
+      walk.advance();
+    });
+    ir_.return_void();
+  }
+
+ private:
+  const Instruction& at(int32_t i) const { return program_.body[static_cast<size_t>(i)]; }
+
+  void emit_row(RowWalk& walk) {
+    addresses_ = walk.addresses();
+    outer_position_.clear();
+    for (int axis = 0; axis < program_.outer_rank; ++axis) {
+      outer_position_.push_back(walk.position(axis));
+    }
+    emit_row_values(0);
+    for (size_t pass = 0; pass < schedule_.passes.size(); ++pass) {
+      if (schedule_.passes[pass].reductions.empty()) {
+        emit_elementwise_pass(schedule_.passes[pass], pass);
+      } else {
+        emit_reducing_pass(schedule_.passes[pass], pass);
+      }
+      emit_row_values(static_cast<int>(pass) + 1);
+    }
+    for (int32_t i = 0; i < static_cast<int32_t>(program_.body.size()); ++i) {
+      if (at(i).opcode != Opcode::Store) continue;
+      const auto& buffer = program_.buffers[static_cast<size_t>(at(i).index)];
+      if (buffer.vector_stride == VectorStride::Zero) body_->store_row_value(i, addresses_);
+    }
+  }
+
+  void emit_row_values(int level) {
+    for (int32_t i = 0; i < static_cast<int32_t>(program_.body.size()); ++i) {
+      const auto index = static_cast<size_t>(i);
+      if (schedule_.places[index] != Place::Row || schedule_.level[index] != level) continue;
+      if (at(i).opcode == Opcode::Store || is_reduction(at(i).opcode)) continue;
+      body_->emit_row_value(i, addresses_, outer_position_);
+    }
+  }
+
+  LLVMValueRef kept_address(int32_t value, LLVMValueRef position) {
+    const auto slot = schedule_.slot[static_cast<size_t>(value)];
+    int64_t bytes_before = 0;
+    for (int32_t i = 0; i < slot; ++i) {
+      bytes_before += size_of(schedule_.slot_dtypes[static_cast<size_t>(i)]);
+    }
+    const LLVMValueRef start = ir_.mul(scratch_length_, ir_.word(bytes_before));
+    const LLVMValueRef offset = ir_.mul(position, ir_.word(size_of(at(value).dtype)));
+    return ir_.address(ir_.parameter(5), ir_.add(start, offset));
+  }
+
+  // Evaluates one piece of a pass; gives each reduction's operand.
+  Ir::Values emit_piece(const RowPass& pass, size_t number, LLVMValueRef position,
+                        const Tail& tail) {
+    const PieceFrame frame = {.addresses = addresses_, .position = position, .tail = tail};
+    std::vector<Value> values(program_.body.size());
+    for (const int32_t i : pass.evaluated) {
+      if (is_kept_before(i, number)) {
+        const LLVMTypeRef type = Ir::vector(storage_type(ir_, at(i).dtype));
+        values[static_cast<size_t>(i)] = {
+            .stored = ir_.load(type, kept_address(i, position),
+                               static_cast<unsigned>(size_of(at(i).dtype)))};
+      } else {
+        body_->emit_element_value(i, frame, values);
+      }
+    }
+    for (const int32_t i : pass.kept) {
+      ir_.store(stored(ir_, at(i).dtype, values[static_cast<size_t>(i)]), kept_address(i, position),
+                static_cast<unsigned>(size_of(at(i).dtype)));
+    }
+    for (const int32_t i : pass.stores) body_->store_element(i, frame, values);
+    Ir::Values operands;
+    for (const int32_t i : pass.reductions) {
+      operands.push_back(body_->element(at(i).operands[0], values));
+    }
+    return operands;
+  }
+  bool is_kept_before(int32_t value, size_t number) const {
+    if (schedule_.slot[static_cast<size_t>(value)] < 0) return false;
+    for (const int32_t kept : schedule_.passes[number].kept) {
+      if (kept == value) return false;
+    }
+    return true;
+  }
+
+  void emit_elementwise_pass(const RowPass& pass, size_t number) {
+    const bool cut = program_.reduction == Reduction::None;
+    const LLVMValueRef begin = cut ? ir_.parameter(3) : ir_.word(0);
+    const LLVMValueRef end = cut ? ir_.parameter(4) : length_;
+    const LLVMValueRef step = ir_.word(kRowLanes);
+    const LLVMValueRef whole =
+        ir_.add(begin, ir_.bit_and(ir_.sub(end, begin), ir_.word(-kRowLanes)));
+    ir_.loop(begin, whole, step, [&](LLVMValueRef i) {
+      for (int64_t piece = 0; piece < kPieces; ++piece) {
+        emit_piece(pass, number, ir_.add(i, ir_.word(piece * kLanes)), {});
+      }
+    });
+    ir_.loop(whole, end, ir_.word(kLanes),
+             [&](LLVMValueRef i) { emit_piece(pass, number, i, tail_at(i, end)); });
+  }
+
+  Tail tail_at(LLVMValueRef position, LLVMValueRef end) {
+    const LLVMValueRef rest = ir_.sub(end, position);
+    return make_tail(ir_, ir_.intrinsic("llvm.smin", {rest, ir_.word(kLanes)}));
+  }
+
+  void emit_reducing_pass(const RowPass& pass, size_t number) {
+    std::vector<PairwiseStack*> stacks;
+    for (const int32_t i : pass.reductions) stacks.push_back(&stacks_[reduction_number(i)]);
+    for (PairwiseStack* stack : stacks) stack->clear();
+    ir_.loop(ir_.word(0), length_, ir_.word(kChunk), [&](LLVMValueRef begin) {
+      const Ir::Values partials = emit_chunk(pass, number, begin);
+      const LLVMValueRef chunk = ir_.lshr(begin, 12);
+      for (size_t k = 0; k < stacks.size(); ++k) stacks[k]->push(chunk, partials[k]);
+    });
+    for (size_t k = 0; k < stacks.size(); ++k) {
+      const Instruction& reduction = at(pass.reductions[k]);
+      const LLVMValueRef empty = empty_reduction(ir_, reduction.opcode, reduction.dtype);
+      const Ir::Values result = ir_.if_then(ir_.icmp(LLVMIntSGT, length_, ir_.word(0)), {empty},
+                                            [&] { return Ir::Values{stacks[k]->finish()}; });
+      body_->set_row_value(pass.reductions[k], rounded(ir_, reduction.dtype, result[0]));
+    }
+  }
+
+  size_t reduction_number(int32_t value) const {
+    size_t number = 0;
+    for (int32_t i = 0; i < value; ++i) number += is_reduction(at(i).opcode) ? 1 : 0;
+    return number;
+  }
+
+  // One partial result a reduction, of the elements [begin, begin + 4096) of the row.
+  Ir::Values emit_chunk(const RowPass& pass, size_t number, LLVMValueRef begin) {
+    const LLVMValueRef end =
+        ir_.intrinsic("llvm.smin", {length_, ir_.add(begin, ir_.word(kChunk))});
+    const LLVMValueRef whole =
+        ir_.add(begin, ir_.bit_and(ir_.sub(end, begin), ir_.word(-kRowLanes)));
+    Ir::Values initial;
+    for (const int32_t i : pass.reductions) {
+      const LLVMTypeRef type = Ir::vector(compute_type(ir_, at(i).dtype));
+      const LLVMValueRef identity = reduction_identity(ir_, at(i).opcode, at(i).dtype, type);
+      initial.insert(initial.end(), static_cast<size_t>(kPieces), identity);
+    }
+    Ir::Values lanes = ir_.loop(
+        begin, whole, ir_.word(kRowLanes), initial, [&](LLVMValueRef i, const Ir::Values& carried) {
+          Ir::Values updated = carried;
+          for (int64_t piece = 0; piece < kPieces; ++piece) {
+            const LLVMValueRef position = ir_.add(i, ir_.word(piece * kLanes));
+            const Ir::Values operands = emit_piece(pass, number, position, {});
+            accumulate(pass, operands, static_cast<size_t>(piece), updated);
+          }
+          return updated;
+        });
+    lanes = ir_.if_then(ir_.icmp(LLVMIntSLT, whole, end), lanes,
+                        [&] { return emit_rest(pass, number, whole, end, lanes); });
+    Ir::Values partials;
+    for (size_t k = 0; k < pass.reductions.size(); ++k) {
+      const Instruction& reduction = at(pass.reductions[k]);
+      partials.push_back(combine_lanes(ir_, reduction.opcode, reduction.dtype,
+                                       std::span(lanes).subspan(k * kPieces, kPieces)));
+    }
+    return partials;
+  }
+
+  void accumulate(const RowPass& pass, const Ir::Values& operands, size_t piece,
+                  Ir::Values& lanes) {
+    for (size_t k = 0; k < operands.size(); ++k) {
+      const Instruction& reduction = at(pass.reductions[k]);
+      LLVMValueRef& lane = lanes[k * kPieces + piece];
+      lane = reduction_step(ir_, reduction.opcode, reduction.dtype, lane, operands[k]);
+    }
+  }
+
+  // The last, incomplete step of a chunk. The accumulators move to memory, so that one piece of
+  // code serves all of them.
+  Ir::Values emit_rest(const RowPass& pass, size_t number, LLVMValueRef begin, LLVMValueRef end,
+                       const Ir::Values& lanes) {
+    std::vector<LLVMValueRef> slots;
+    for (size_t k = 0; k < pass.reductions.size(); ++k) {
+      const LLVMTypeRef type = LLVMTypeOf(lanes[k * kPieces]);
+      slots.push_back(ir_.stack_slot(type, kPieces, 64));
+      for (int64_t piece = 0; piece < kPieces; ++piece) {
+        ir_.store(lanes[k * kPieces + static_cast<size_t>(piece)],
+                  slot_entry(slots[k], type, ir_.word(piece)), 1);
+      }
+    }
+    ir_.loop(begin, end, ir_.word(kLanes), [&](LLVMValueRef i) {
+      const Tail tail = tail_at(i, end);
+      const Ir::Values operands = emit_piece(pass, number, i, tail);
+      const LLVMValueRef piece = ir_.lshr(ir_.sub(i, begin), 4);
+      for (size_t k = 0; k < operands.size(); ++k) {
+        const Instruction& reduction = at(pass.reductions[k]);
+        const LLVMTypeRef type = LLVMTypeOf(operands[k]);
+        const LLVMValueRef address = slot_entry(slots[k], type, piece);
+        const LLVMValueRef lane = ir_.load(type, address, 1);
+        const LLVMValueRef sum =
+            reduction_step(ir_, reduction.opcode, reduction.dtype, lane, operands[k]);
+        ir_.store(ir_.select(tail.mask, sum, lane), address, 1);
+      }
+    });
+    Ir::Values result = lanes;
+    for (size_t k = 0; k < pass.reductions.size(); ++k) {
+      const LLVMTypeRef type = LLVMTypeOf(lanes[k * kPieces]);
+      for (int64_t piece = 0; piece < kPieces; ++piece) {
+        result[k * kPieces + static_cast<size_t>(piece)] =
+            ir_.load(type, slot_entry(slots[k], type, ir_.word(piece)), 1);
+      }
+    }
+    return result;
+  }
+
+  LLVMValueRef slot_entry(LLVMValueRef slot, LLVMTypeRef type, LLVMValueRef index) {
+    return LLVMBuildGEP2(ir_.builder(), type, slot, &index, 1, "");
+  }
+
+  Ir& ir_;
+  const Program& program_;
+  const RowSchedule& schedule_;
+  BodyEmitter* body_ = nullptr;
+  LLVMValueRef length_ = nullptr;
+  LLVMValueRef scratch_length_ = nullptr;
+  std::vector<PairwiseStack> stacks_;
+  std::vector<LLVMValueRef> addresses_;
+  std::vector<LLVMValueRef> outer_position_;
+};
+
+}  // namespace
+
+void emit_rows(Ir& ir, const Program& program, const RowSchedule& schedule) {
+  RowEmitter(ir, program, schedule).run();
+}
+
+}  // namespace lamella::tile

@@ -1,0 +1,173 @@
+// Chooses, for every element value that a later pass needs again, between computing it anew and
+// keeping it in scratch memory.
+#include "lamella/tile/cpu/row_schedule.h"
+
+#include <algorithm>
+
+#include "lamella/tile/opcode.h"
+
+namespace lamella::tile {
+
+namespace {
+
+// Rough costs in vector instructions a piece; reading a kept row back costs about kReload.
+constexpr int kReload = 3;
+
+int cost(const Instruction& instruction) {
+  if (is_transcendental(instruction.opcode)) return 20;
+  switch (instruction.opcode) {
+    case Opcode::Random:
+      return 60;
+    case Opcode::Sqrt:
+    case Opcode::Rsqrt:
+    case Opcode::Reciprocal:
+    case Opcode::Div:
+    case Opcode::Mod:
+    case Opcode::FloorDiv:
+      return 8;
+    default:
+      return is_low_precision(instruction.dtype) ? 4 : 1;
+  }
+}
+
+class Scheduler {
+ public:
+  explicit Scheduler(const Program& program) : program_(program) {}
+
+  RowSchedule run() {
+    schedule_.places = places(program_);
+    find_levels();
+    place_reductions_and_stores();
+    choose_kept();
+    for (size_t pass = 0; pass < schedule_.passes.size(); ++pass) list_evaluated(pass);
+    return std::move(schedule_);
+  }
+
+ private:
+  const Instruction& at(int32_t i) const { return program_.body[static_cast<size_t>(i)]; }
+  int level(int32_t i) const { return schedule_.level[static_cast<size_t>(i)]; }
+  bool is_element(int32_t i) const {
+    return schedule_.places[static_cast<size_t>(i)] == Place::Element;
+  }
+  int32_t size() const { return static_cast<int32_t>(program_.body.size()); }
+  template <typename Visit>
+  void for_operands(int32_t i, Visit visit) const {
+    for (const int32_t operand : at(i).operands) {
+      if (operand >= 0) visit(operand);
+    }
+  }
+
+  void find_levels() {
+    schedule_.level.assign(program_.body.size(), 0);
+    for (int32_t i = 0; i < size(); ++i) {
+      int result = 0;
+      for_operands(i, [&](int32_t operand) { result = std::max(result, level(operand)); });
+      schedule_.level[static_cast<size_t>(i)] = result + (is_reduction(at(i).opcode) ? 1 : 0);
+    }
+  }
+
+  bool is_element_store(int32_t i) const {
+    return at(i).opcode == Opcode::Store &&
+           program_.buffers[static_cast<size_t>(at(i).index)].vector_stride != VectorStride::Zero;
+  }
+
+  void place_reductions_and_stores() {
+    int passes = 0;
+    for (int32_t i = 0; i < size(); ++i) {
+      if (is_reduction(at(i).opcode)) passes = std::max(passes, level(i));
+      if (is_element_store(i)) passes = std::max(passes, level(i) + 1);
+    }
+    schedule_.passes.resize(static_cast<size_t>(passes));
+    for (int32_t i = 0; i < size(); ++i) {
+      if (is_reduction(at(i).opcode)) {
+        schedule_.passes[static_cast<size_t>(level(i) - 1)].reductions.push_back(i);
+      }
+      // All element stores are in the last pass: a store must not precede a later pass's load of a
+      // buffer that is the same memory.
+      if (is_element_store(i)) schedule_.passes.back().stores.push_back(i);
+    }
+  }
+
+  // The cost of computing an element value in `pass` from loads and rows kept before.
+  int recompute_cost(int32_t value, std::vector<char>& seen) const {
+    if (!is_element(value) || seen[static_cast<size_t>(value)]) return 0;
+    seen[static_cast<size_t>(value)] = 1;
+    if (schedule_.slot[static_cast<size_t>(value)] >= 0) return kReload;
+    int total = cost(at(value));
+    for_operands(value, [&](int32_t operand) { total += recompute_cost(operand, seen); });
+    return total;
+  }
+
+  // Marks what `pass` evaluates; values kept by an earlier pass stop the walk.
+  void mark(int32_t value, size_t pass, std::vector<char>& marked) const {
+    if (!is_element(value) || marked[static_cast<size_t>(value)]) return;
+    marked[static_cast<size_t>(value)] = 1;
+    if (is_kept_before(value, pass)) return;
+    for_operands(value, [&](int32_t operand) { mark(operand, pass, marked); });
+  }
+  bool is_kept_before(int32_t value, size_t pass) const {
+    return schedule_.slot[static_cast<size_t>(value)] >= 0 &&
+           home_[static_cast<size_t>(value)] < static_cast<int>(pass);
+  }
+  std::vector<char> marked(size_t pass) const {
+    std::vector<char> result(program_.body.size(), 0);
+    for (const int32_t i : schedule_.passes[pass].reductions) mark(at(i).operands[0], pass, result);
+    for (const int32_t i : schedule_.passes[pass].stores) mark(at(i).operands[0], pass, result);
+    return result;
+  }
+
+  void choose_kept() {
+    schedule_.slot.assign(program_.body.size(), -1);
+    home_.assign(program_.body.size(), -1);
+    std::vector<char> evaluated_before(program_.body.size(), 0);
+    for (size_t pass = 0; pass < schedule_.passes.size(); ++pass) {
+      std::vector<char> now = marked(pass);
+      // From the last value to the first, so that keeping a value spares all that only it needs.
+      for (int32_t i = size() - 1; i >= 0; --i) {
+        const auto index = static_cast<size_t>(i);
+        if (!now[index] || !evaluated_before[index] || schedule_.slot[index] >= 0) continue;
+        std::vector<char> seen(program_.body.size(), 0);
+        if (recompute_cost(i, seen) <= 2 * kReload) continue;
+        keep(i);
+        now = marked(pass);
+      }
+      for (size_t i = 0; i < now.size(); ++i) {
+        if (!now[i]) continue;
+        evaluated_before[i] = 1;
+        if (home_[i] < 0) home_[i] = static_cast<int>(pass);
+      }
+    }
+  }
+  void keep(int32_t value) {
+    const auto index = static_cast<size_t>(value);
+    schedule_.slot[index] = static_cast<int32_t>(schedule_.slot_dtypes.size());
+    schedule_.slot_dtypes.push_back(at(value).dtype);
+    schedule_.passes[static_cast<size_t>(home_[index])].kept.push_back(value);
+  }
+
+  void list_evaluated(size_t pass) {
+    const std::vector<char> wanted = marked(pass);
+    std::vector<int32_t>& evaluated = schedule_.passes[pass].evaluated;
+    const auto is_load = [&](int32_t i) {
+      return at(i).opcode == Opcode::Load || is_kept_before(i, pass);
+    };
+    for (int32_t i = 0; i < size(); ++i) {
+      if (wanted[static_cast<size_t>(i)] && is_load(i)) evaluated.push_back(i);
+    }
+    for (int32_t i = 0; i < size(); ++i) {
+      if (wanted[static_cast<size_t>(i)] && !is_load(i)) evaluated.push_back(i);
+    }
+  }
+
+  const Program& program_;
+  RowSchedule schedule_;
+  std::vector<int> home_;  // the first pass that evaluates the value
+};
+
+}  // namespace
+
+RowSchedule schedule_rows(const Program& program) {
+  return Scheduler(program).run();
+}
+
+}  // namespace lamella::tile

@@ -1,0 +1,31 @@
+// How a program that runs row by row is cut into passes over the row: each reduction needs the
+// results of those it depends on, so every level of dependent reductions is one pass.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "lamella/tile/program.h"
+
+namespace lamella::tile {
+
+struct RowPass {
+  std::vector<int32_t> reductions;  // finished by this pass
+  std::vector<int32_t> stores;      // of elements, done in this pass
+  std::vector<int32_t> kept;        // values written to a row of scratch memory for later passes
+  std::vector<int32_t> evaluated;   // element values to compute, in order; loads come first
+};
+
+struct RowSchedule {
+  std::vector<Place> places;
+  // The number of passes that must end before the value is known.
+  std::vector<int> level;
+  std::vector<RowPass> passes;
+  // Per instruction, the number of its scratch row, or -1.
+  std::vector<int32_t> slot;
+  std::vector<DType> slot_dtypes;
+};
+
+RowSchedule schedule_rows(const Program& program);
+
+}  // namespace lamella::tile

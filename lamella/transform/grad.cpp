@@ -1,0 +1,220 @@
+// The walk from results back to operands.
+#include "lamella/transform/grad.h"
+
+#include <unordered_map>
+#include <unordered_set>
+
+#include "lamella/ir/window.h"
+#include "lamella/ops/custom_gradient.h"
+#include "lamella/ops/functions.h"
+#include "lamella/ops/tensor_operators.h"
+
+namespace lamella {
+
+namespace {
+
+using Cotangents = std::unordered_map<const Value*, Tensor>;
+
+size_t recorded() {
+  return Window::of_thread().gradient_nodes().size();
+}
+
+void accumulate(Cotangents& cotangents, const Value* value, const Tensor& cotangent) {
+  Tensor& sum = cotangents[value];
+  sum = sum.defined() ? sum + cotangent : cotangent;
+}
+
+void walk_back(Cotangents& cotangents, std::span<Value* const> wrt, size_t first);
+
+// A composite's gradient: its body is recorded again, as nodes, and walked back through. Where the
+// forward body is in the same graph the two become one.
+std::vector<Tensor> through_composite(const Node& node, const std::vector<Tensor>& cotangents,
+                                      const std::vector<bool>& needed) {
+  const size_t first = recorded();
+  const OpDef& op = opdef(node);
+  std::vector<Tensor> operands;
+  bool widened = false;
+  for (const Ref<Value>& operand : node.operands()) {
+    Tensor tensor{operand};
+    if (!op.lowering().keeps_precision && is_low_precision(tensor.dtype())) {
+      tensor = ops::cast(Operand(tensor).at(node.location()), DType::Float32);
+      widened = true;
+    }
+    operands.push_back(std::move(tensor));
+  }
+  std::vector<Tensor> results;
+  if (widened) {
+    std::vector<Value*> wide;
+    for (const Tensor& operand : operands) wide.push_back(operand.value().get());
+    const Ref<Node> body = make_inferred_node(op, wide, node.attributes_ref(), node.location());
+    results = op.lowering().composite({*body, operands});
+  } else {
+    results = op.lowering().composite({node, operands});
+  }
+  Cotangents inner;
+  for (size_t i = 0; i < results.size(); ++i) {
+    if (!cotangents[i].defined()) continue;
+    if (results[i].dtype() != cotangents[i].dtype())
+      results[i] = ops::cast(results[i], cotangents[i].dtype());
+    accumulate(inner, results[i].value().get(), cotangents[i]);
+  }
+  std::vector<Value*> wrt;
+  for (size_t i = 0; i < needed.size(); ++i) {
+    if (needed[i]) wrt.push_back(node.operand(i));
+  }
+  walk_back(inner, wrt, first);
+  std::vector<Tensor> gradients(needed.size());
+  std::unordered_set<const Value*> given;
+  for (size_t i = 0; i < needed.size(); ++i) {
+    const auto found = inner.find(node.operand(i));
+    // An operand that appears twice gets its whole cotangent once.
+    if (needed[i] && found != inner.end() && given.insert(node.operand(i)).second) {
+      gradients[i] = found->second;
+    }
+  }
+  return gradients;
+}
+
+std::vector<Tensor> gradients_of(const Node& node, std::vector<Tensor> cotangents,
+                                 std::vector<bool> needed) {
+  const Gradient& rule = opdef(node).fields().vjp.value;
+  if (rule.through_composite) return through_composite(node, cotangents, needed);
+  if (rule.function == nullptr) {
+    throw Error(ErrorKind::Unsupported,
+                fmt::format("[{}] has no gradient: {}", node.op().name(), rule.why_not),
+                node.location());
+  }
+  VjpCall call(node, std::move(cotangents), std::move(needed));
+  rule.function(call);
+  return std::move(call.gradients());
+}
+
+// Extends `cotangents` from results to everything between them and `wrt`, over the operations
+// recorded since number `first` of the gradient scope.
+void walk_back(Cotangents& cotangents, std::span<Value* const> wrt, size_t first) {
+  const auto all = Window::of_thread().gradient_nodes();
+  const std::vector<Ref<Node>> nodes(all.begin() + static_cast<std::ptrdiff_t>(first), all.end());
+  std::unordered_set<const Value*> depends(wrt.begin(), wrt.end());
+  std::vector<bool> on_the_way(nodes.size(), false);
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    for (const Ref<Value>& operand : nodes[i]->operands()) {
+      on_the_way[i] = on_the_way[i] || depends.contains(operand.get());
+    }
+    if (!on_the_way[i]) continue;
+    for (const Ref<Value>& result : nodes[i]->results()) {
+      if (is_float(result->type().dtype)) depends.insert(result.get());
+    }
+  }
+  for (size_t i = nodes.size(); i-- > 0;) {
+    const Node& node = *nodes[i];
+    if (!on_the_way[i]) continue;
+    std::vector<Tensor> arriving(node.results().size());
+    bool any = false;
+    for (size_t r = 0; r < arriving.size(); ++r) {
+      const auto found = cotangents.find(node.result(r));
+      if (found == cotangents.end()) continue;
+      arriving[r] = found->second;
+      any = true;
+    }
+    if (!any) continue;
+    std::vector<bool> needed;
+    for (const Ref<Value>& operand : node.operands()) {
+      needed.push_back(depends.contains(operand.get()) && is_float(operand->type().dtype));
+    }
+    const char* layer = current_layer();
+    set_current_layer(node.layer());
+    const std::vector<Tensor> gradients = gradients_of(node, std::move(arriving), needed);
+    set_current_layer(layer);
+    for (size_t o = 0; o < gradients.size(); ++o) {
+      if (gradients[o].defined()) accumulate(cotangents, node.operand(o), gradients[o]);
+    }
+  }
+}
+
+class CustomRule final : public CustomGradientRule {
+ public:
+  CustomRule(CustomBackward backward, size_t operand_count)
+      : backward_(std::move(backward)), operand_count_(operand_count) {}
+
+  void apply(VjpCall& call) const override {
+    std::vector<Tensor> operands, results, cotangents;
+    const size_t all = call.node().operands().size();
+    for (size_t i = 0; i < operand_count_; ++i) operands.push_back(call.operand(i));
+    for (size_t i = operand_count_; i < all; ++i) {
+      results.push_back(call.operand(i));
+      cotangents.push_back(call.cotangent(i - operand_count_));
+    }
+    const std::vector<Tensor> gradients = backward_(operands, results, cotangents);
+    if (gradients.size() != operand_count_) {
+      fail(ErrorKind::Value,
+           "[custom_gradient] backward must give {} gradients, one an operand, got {}",
+           operand_count_, gradients.size());
+    }
+    for (size_t i = 0; i < operand_count_; ++i) {
+      if (!gradients[i].defined() || !call.needs(i)) continue;
+      if (gradients[i].shape() != operands[i].shape()) {
+        fail(ErrorKind::Value, "[custom_gradient] gradient {} has shape {}, its operand {}", i,
+             text(gradients[i].shape()), text(operands[i].shape()));
+      }
+      call.give(i, gradients[i]);
+    }
+  }
+
+ private:
+  CustomBackward backward_;
+  size_t operand_count_;
+};
+
+}  // namespace
+
+ValueAndGradients value_and_grad(const std::function<std::vector<Tensor>()>& function,
+                                 std::span<const Tensor> wrt, const Tensor& sensitivity) {
+  GradientScope scope;
+  const size_t first = recorded();
+  std::vector<Ref<Value>> held;
+  std::vector<Value*> values;
+  for (const Tensor& tensor : wrt) {
+    if (!is_float(tensor.dtype())) {
+      fail(ErrorKind::Type, "[value_and_grad] only float tensors have gradients, got {}",
+           text(tensor.type()));
+    }
+    held.push_back(tensor.value());
+    values.push_back(held.back().get());
+  }
+  ValueAndGradients result{.values = function(), .gradients = {}};
+  if (result.values.empty())
+    fail(ErrorKind::Value, "[value_and_grad] the function returned nothing");
+  const Tensor& target = result.values[0];
+  if (!is_float(target.dtype())) {
+    fail(ErrorKind::Type, "[value_and_grad] the first result must be of a float dtype, got {}",
+         text(target.type()));
+  }
+  Cotangents cotangents;
+  const Tensor one = ops::broadcast_to(Tensor::scalar(target.dtype(), 1), target.shape());
+  cotangents[target.value().get()] = sensitivity.defined() ? sensitivity : one;
+  walk_back(cotangents, values, first);
+  for (size_t i = 0; i < values.size(); ++i) {
+    const auto found = cotangents.find(values[i]);
+    result.gradients.push_back(found == cotangents.end() ? ops::zeros_of(wrt[i].type())
+                                                         : found->second);
+  }
+  return result;
+}
+
+std::vector<Tensor> grad(const std::function<Tensor()>& function, std::span<const Tensor> wrt) {
+  return value_and_grad([&] { return std::vector{function()}; }, wrt).gradients;
+}
+
+std::vector<Tensor> custom_gradient(
+    const std::vector<Tensor>& operands,
+    const std::function<std::vector<Tensor>(const std::vector<Tensor>&)>& forward,
+    CustomBackward backward) {
+  const std::vector<Tensor> results = forward(operands);
+  std::vector<Tensor> joined = operands;
+  for (const Tensor& result : results) joined.push_back(ops::stop_gradient(result));
+  return ops::with_custom_gradient(
+      joined, static_cast<int64_t>(operands.size()),
+      Ref<AttributeObject>(new CustomRule(std::move(backward), operands.size())));
+}
+
+}  // namespace lamella

@@ -1,0 +1,107 @@
+// Recording into a graph with expansion of composites and sharing of equal nodes.
+#include "lamella/transform/lowering.h"
+
+#include "lamella/ops/functions.h"
+
+namespace lamella {
+
+namespace {
+
+Hash128 digest_of(const Operator& op, std::span<Value* const> operands,
+                  const Attributes* attributes) {
+  Hasher hasher;
+  hasher.add(op.id());
+  for (const Value* operand : operands) hasher.add(reinterpret_cast<uintptr_t>(operand));
+  if (attributes != nullptr) hasher.add(attributes->digest());
+  return hasher.digest();
+}
+
+bool is_same_node(const Node& node, const Operator& op, std::span<Value* const> operands,
+                  const Attributes* attributes) {
+  if (&node.op() != &op || node.operands().size() != operands.size()) return false;
+  for (size_t i = 0; i < operands.size(); ++i) {
+    if (node.operand(i) != operands[i]) return false;
+  }
+  if ((node.attributes() == nullptr) != (attributes == nullptr)) return false;
+  return attributes == nullptr || *node.attributes() == *attributes;
+}
+
+}  // namespace
+
+Value* LoweringRecorder::intern_number(Value* value) {
+  Hasher hasher;
+  hasher.add(static_cast<uint64_t>(value->type().dtype));
+  const bool size = value->state() == Value::State::Size && !value->size_expression().known();
+  hasher.add(size);
+  hasher.add(size ? static_cast<uint64_t>(value->size_expression().bits()) : value->scalar_bits());
+  return numbers_.try_emplace(hasher.digest(), Ref<Value>(value)).first->second.get();
+}
+
+Results LoweringRecorder::record(const Operator& abstract_op, std::span<Value* const> given,
+                                 Ref<const Attributes> attributes, const SourceLocation& location) {
+  const OpDef& op = opdef(abstract_op);
+  std::vector<Value*> operands(given.begin(), given.end());
+  for (Value*& operand : operands) {
+    const Value::State state = operand->state();
+    if (state == Value::State::Scalar || state == Value::State::Size)
+      operand = intern_number(operand);
+  }
+  if (op.lowering().kind == LoweringKind::Composite) {
+    return expand(op, operands, attributes, location);
+  }
+  const Hash128 digest = digest_of(op, operands, attributes.get());
+  const auto [first, last] = existing_.equal_range(digest);
+  for (auto entry = first; entry != last; ++entry) {
+    if (is_same_node(*entry->second, op, operands, attributes.get())) {
+      ++shared_nodes_;
+      return Results(entry->second->results());
+    }
+  }
+  Ref<Node> node = make_inferred_node(op, operands, attributes, location);
+  if (node->results().size() == 1) {
+    if (Ref<Value> simpler = simplify(op, operands, attributes.get(), node->result()->type())) {
+      const Ref<Value> one[] = {std::move(simpler)};
+      return Results(one);
+    }
+  }
+  existing_.emplace(digest, node.get());
+  graph_.nodes.push_back(node);
+  return Results(node->results());
+}
+
+Results LoweringRecorder::expand(const OpDef& op, std::span<Value* const> operands,
+                                 const Ref<const Attributes>& attributes,
+                                 const SourceLocation& location) {
+  RecorderScope scope(*this);
+  const Ref<Node> declared = make_inferred_node(op, operands, attributes, location);
+  std::vector<Tensor> tensors;
+  bool widened = false;
+  for (Value* operand : operands) {
+    Tensor tensor{Ref<Value>(operand)};
+    if (!op.lowering().keeps_precision && is_low_precision(operand->type().dtype)) {
+      tensor = ops::cast(Operand(tensor).at(location), DType::Float32);
+      widened = true;
+    }
+    tensors.push_back(std::move(tensor));
+  }
+  Ref<Node> node = declared;
+  if (widened) {
+    std::vector<Value*> wide;
+    for (const Tensor& tensor : tensors) wide.push_back(tensor.value().get());
+    node = make_inferred_node(op, wide, attributes, location);
+  }
+  std::vector<Tensor> results = op.lowering().composite({*node, tensors});
+  LAMELLA_CHECK(results.size() == declared->results().size());
+  std::vector<Ref<Value>> values;
+  for (size_t i = 0; i < results.size(); ++i) {
+    const TensorType& promised = declared->result(i)->type();
+    if (results[i].dtype() != promised.dtype) {
+      results[i] = ops::cast(Operand(results[i]).at(location), promised.dtype);
+    }
+    LAMELLA_CHECK(results[i].shape() == promised.shape);
+    values.push_back(results[i].value());
+  }
+  return Results(values);
+}
+
+}  // namespace lamella

@@ -1,0 +1,73 @@
+"""bench/compare.py alternates its sides, reports medians and ratios, and keeps other sections."""
+
+import pathlib
+import sys
+
+import pytest
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "bench"))
+import compare
+
+# A side that answers with growing times, and writes each request into a file shared by all sides.
+SIDE = """
+import json, sys
+name, start, log = sys.argv[1], float(sys.argv[2]), sys.argv[3]
+for line in sys.stdin:
+    with open(log, "a") as file:
+        print(name, file=file)
+    if line.strip() == "case":
+        print(json.dumps({"name": "case", "ms": start}), flush=True)
+        start += 1
+    else:
+        print(json.dumps({"name": line.strip(), "error": "no such case"}), flush=True)
+"""
+
+
+@pytest.fixture
+def commands(tmp_path):
+    script = tmp_path / "side.py"
+    script.write_text(SIDE)
+    log = tmp_path / "log"
+
+    def of(**starts: float) -> dict[str, list[str]]:
+        return {
+            name: [sys.executable, str(script), name, str(start), str(log)]
+            for name, start in starts.items()
+        }
+
+    return of
+
+
+def test_sides_are_measured_in_turn_and_the_first_answer_is_warm_up(commands, tmp_path):
+    with compare.running(commands(one=1, two=10)) as sides:
+        figures = compare.alternate(sides, "case", rounds=5)
+    assert figures["one"] == compare.Figure(median=4, minimum=2)
+    assert figures["two"] == compare.Figure(median=13, minimum=11)
+    assert (tmp_path / "log").read_text().split() == ["one", "two"] * 6
+
+
+def test_a_case_that_a_side_lacks_is_left_out(commands):
+    with compare.running(commands(one=1)) as sides:
+        assert compare.alternate(sides, "another case") == {}
+
+
+def test_too_few_rounds_are_refused():
+    with pytest.raises(ValueError, match="5 or more"):
+        compare.alternate({}, "case", rounds=4)
+
+
+def test_the_ratio_is_to_the_fastest_peer():
+    figures = {
+        compare.OURS: compare.Figure(2, 1),
+        "PyTorch eager": compare.Figure(8, 8),
+        "JAX jit": compare.Figure(5, 5),
+    }
+    assert compare.ratio(figures) == 2.5
+    assert "| case | 2 / 1 | 8 / 8 | 5 / 5 | 2.50 |" in compare.table({"case": figures})
+
+
+def test_writing_a_section_replaces_it_and_keeps_the_others(tmp_path):
+    path = tmp_path / "RESULTS.md"
+    for title, body in (("A", "first"), ("B", "second"), ("A", "third")):
+        compare.write_section(path, title, body)
+    assert path.read_text() == "# Measured\n\n## A\n\nthird\n\n## B\n\nsecond\n"
