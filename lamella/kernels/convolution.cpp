@@ -7,6 +7,7 @@
 #include "lamella/kernels/convert.h"
 #include "lamella/kernels/convolution_problem.h"
 #include "lamella/kernels/copy.h"
+#include "lamella/kernels/library_dtypes.h"
 #include "lamella/kernels/view.h"
 
 namespace lamella::kernels {
@@ -97,18 +98,18 @@ bool uses_onednn(const TensorView& x, const TensorView& weight, const TensorView
   return x.dtype != DType::Float64 && x.count() > 0 && weight.count() > 0 && y.count() > 0;
 }
 
-// An operand as the float32 (or float64) kernels take it: itself, or a copy in scratch memory.
+// An operand as the kernels take it: itself, or a copy in scratch memory.
 class Operand {
  public:
   enum class Form { Activation, Weight };
 
   Operand(const TensorView& given, Form form) : given_(given), used_(given) {
-    const bool low = is_low_precision(given.dtype);
+    const DType dtype = library_takes(given.dtype) ? given.dtype : compute_dtype(given.dtype);
     const bool lies_well = form == Form::Activation ? is_channels_last(given) || is_row_major(given)
                                                     : is_row_major(given);
-    if (!low && lies_well) return;
+    if (dtype == given.dtype && lies_well) return;
     copied_ = true;
-    used_ = row_major_view(nullptr, compute_dtype(given.dtype), given.sizes);
+    used_ = row_major_view(nullptr, dtype, given.sizes);
     if (form == Form::Activation && !is_row_major(given)) {
       int64_t stride = given.sizes[1];
       used_.strides[1] = 1;
