@@ -45,7 +45,9 @@ class Cache : public testing::Test {
     fs::remove_all(folder_);
   }
   std::string entry(const Program& program) const {
-    return DiskCache(folder_.string()).path(program, kSet);
+    Program nameless = program;
+    nameless.name.clear();
+    return DiskCache(folder_.string()).path(print(nameless), kSet);
   }
 
   fs::path folder_;

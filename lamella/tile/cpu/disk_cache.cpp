@@ -29,19 +29,17 @@ const std::string& build_id() {
   return id;
 }
 
-// All that the code of a program depends on, as text.
-std::string identity(const Program& program, InstructionSet set) {
+// All that compiled code depends on, as text.
+std::string identity(std::string_view source, InstructionSet set) {
   static const std::string llvm_version = [] {
     unsigned major = 0, minor = 0, patch = 0;
     LLVMGetVersion(&major, &minor, &patch);
     return fmt::format("{}.{}.{}", major, minor, patch);
   }();
   const TargetDescription& target = target_description(set);
-  Program nameless = program;
-  nameless.name.clear();
   return fmt::format("build {} llvm {} set {} triple {} cpu {} features {}\n{}", build_id(),
                      llvm_version, static_cast<int>(set), target.triple, target.cpu,
-                     target.features, print(nameless));
+                     target.features, source);
 }
 
 Hash128 digest_of(std::string_view content) {
@@ -95,20 +93,20 @@ DiskCache::DiskCache(std::optional<std::string> folder) {
   folder_ = std::move(folder);
 }
 
-std::string DiskCache::path(const Program& program, InstructionSet set) const {
-  return folder_ ? path_of(*folder_, identity(program, set)) : "";
+std::string DiskCache::path(std::string_view source, InstructionSet set) const {
+  return folder_ ? path_of(*folder_, identity(source, set)) : "";
 }
 
-std::optional<std::string> DiskCache::find(const Program& program, InstructionSet set) const {
+std::optional<std::string> DiskCache::find(std::string_view source, InstructionSet set) const {
   if (!folder_) return std::nullopt;
-  const std::string identity_text = identity(program, set);
+  const std::string identity_text = identity(source, set);
   const auto entry = read_whole_file(path_of(*folder_, identity_text));
   return entry ? object_in(*entry, identity_text) : std::nullopt;
 }
 
-void DiskCache::insert(const Program& program, InstructionSet set, std::string_view object) const {
+void DiskCache::insert(std::string_view source, InstructionSet set, std::string_view object) const {
   if (!folder_ || !writable_) return;
-  const std::string identity_text = identity(program, set);
+  const std::string identity_text = identity(source, set);
   // Now and then, so that a process that compiles nothing does not look through the folder.
   if (insertions_.fetch_add(1) % kInsertionsPerTrim == 0) trim_folder(*folder_, kFolderLimit);
   if (replace_whole_file(path_of(*folder_, identity_text), entry_of(identity_text, object))) return;

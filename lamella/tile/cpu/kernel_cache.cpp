@@ -1,8 +1,6 @@
 // Look-up, insertion and eviction of kernels.
 #include "lamella/tile/cpu/kernel_cache.h"
 
-#include "lamella/base/error.h"
-#include "lamella/base/logging.h"
 #include "lamella/base/parallel.h"
 #include "lamella/base/system/cache_folder.h"
 #include "lamella/tile/cpu/kernel_code.h"
@@ -50,26 +48,20 @@ void KernelCache::insert(const Hash128& key, InstructionSet set, const Ref<const
   }
 }
 
-Ref<const Kernel> KernelCache::make(const Program& program, InstructionSet set) {
-  const auto link = [&](std::string_view object) {
-    return Ref<const Kernel>(new Kernel(std::make_unique<Kernel::Code>(program, set, object)));
-  };
-  if (const auto object = disk_.find(program, set)) {
-    try {
-      Ref<const Kernel> kernel = link(*object);
-      std::lock_guard lock(mutex_);
-      ++statistics_.disk_hits;
-      return kernel;
-    } catch (const Error& error) {
-      log().debug("a kernel from disk cannot be linked: {}", error.message());
-    }
+std::string KernelCache::object(std::string_view source, InstructionSet set,
+                                FunctionRef<void(Ir&)> emit) {
+  if (auto found = disk_.find(source, set)) {
+    std::lock_guard lock(mutex_);
+    ++statistics_.disk_hits;
+    return *std::move(found);
   }
-  const std::string object = compile_program(program, set);
-  Ref<const Kernel> kernel = link(object);
-  disk_.insert(program, set, object);
+  Ir ir(set);
+  emit(ir);
+  std::string result = compile_object(ir);
+  disk_.insert(source, set, result);
   std::lock_guard lock(mutex_);
   ++statistics_.compiled;
-  return kernel;
+  return result;
 }
 
 Ref<const Kernel> KernelCache::get(const Program& program, InstructionSet set) {
@@ -82,7 +74,10 @@ Ref<const Kernel> KernelCache::get(const Program& program, InstructionSet set) {
     }
   }
   verify(program);
-  Ref<const Kernel> kernel = make(program, set);
+  Program nameless = program;
+  nameless.name.clear();
+  const std::string code = object(print(nameless), set, [&](Ir& ir) { emit_program(ir, program); });
+  Ref<const Kernel> kernel(new Kernel(std::make_unique<Kernel::Code>(program, set, code)));
   Entries evicted;  // released after the lock: that frees code
   std::lock_guard lock(mutex_);
   // Another thread may have made the same program meanwhile; the first one stays.

@@ -7,11 +7,14 @@
 #include <string>
 #include <unordered_map>
 
+#include "lamella/base/function_ref.h"
 #include "lamella/base/hash.h"
 #include "lamella/tile/cpu/disk_cache.h"
 #include "lamella/tile/cpu/kernel.h"
 
 namespace lamella::tile {
+
+class Ir;
 
 // Keeps the kernels used last, up to a number of bytes of code, in front of a cache on disk. A
 // kernel that is evicted lives on as long as someone holds it.
@@ -26,6 +29,8 @@ class LAMELLA_API KernelCache {
   static KernelCache& instance();
 
   Ref<const Kernel> get(const Program& program, InstructionSet set);
+  // The object file of what `emit` emits, from disk or compiled now. `source` names it.
+  std::string object(std::string_view source, InstructionSet set, FunctionRef<void(Ir&)> emit);
   KernelCacheStatistics statistics();
 
  private:
@@ -39,7 +44,6 @@ class LAMELLA_API KernelCache {
   Ref<const Kernel> find(const Hash128& key, const Program& program, InstructionSet set);
   void insert(const Hash128& key, InstructionSet set, const Ref<const Kernel>& kernel,
               Entries& evicted);
-  Ref<const Kernel> make(const Program& program, InstructionSet set);
 
   const int64_t code_limit_;
   const DiskCache disk_;
