@@ -21,23 +21,20 @@ struct StridedLoop {
   // Axes of size 1 vanish. The others are sorted by the strides of operand 0, widest first, and
   // merged. With an axis of size 0 the loop has that one axis.
   StridedLoop(const Axes& all_sizes, const std::array<const Axes*, Operands>& all_strides) {
-    for (uint32_t axis = 0; axis < all_sizes.size(); ++axis) {
-      Strides here{};
-      for (int i = 0; i < Operands; ++i) {
-        here[static_cast<size_t>(i)] = (*all_strides[static_cast<size_t>(i)])[axis];
+    add_axes(all_sizes, all_strides, [](const Strides& a, const Strides& b) {
+      for (size_t i = 0; i < Operands; ++i) {
+        if (std::abs(a[i]) != std::abs(b[i])) return std::abs(a[i]) > std::abs(b[i]);
       }
-      if (all_sizes[axis] == 0) {
-        sizes = Axes{0};
-        strides = InlineVector<Strides, kMaxRank>{here};
-        return;
-      }
-      if (all_sizes[axis] == 1) continue;
-      uint32_t at = sizes.size();
-      while (at > 0 && before(here, strides[at - 1])) --at;
-      sizes.insert(at, all_sizes[axis]);
-      strides.insert(at, here);
-    }
-    merge();
+      return false;
+    });
+  }
+
+  // The same without sorting: points come in row-major order.
+  static StridedLoop in_order(const Axes& all_sizes,
+                              const std::array<const Axes*, Operands>& all_strides) {
+    StridedLoop loop;
+    loop.add_axes(all_sizes, all_strides, [](const Strides&, const Strides&) { return false; });
+    return loop;
   }
 
   int rank() const { return static_cast<int>(sizes.size()); }
@@ -76,11 +73,24 @@ struct StridedLoop {
   }
 
  private:
-  static bool before(const Strides& a, const Strides& b) {
-    for (size_t i = 0; i < Operands; ++i) {
-      if (std::abs(a[i]) != std::abs(b[i])) return std::abs(a[i]) > std::abs(b[i]);
+  template <typename Before>
+  void add_axes(const Axes& all_sizes, const std::array<const Axes*, Operands>& all_strides,
+                Before before) {
+    for (uint32_t axis = 0; axis < all_sizes.size(); ++axis) {
+      Strides here{};
+      for (size_t i = 0; i < Operands; ++i) here[i] = (*all_strides[i])[axis];
+      if (all_sizes[axis] == 0) {
+        sizes = Axes{0};
+        strides = InlineVector<Strides, kMaxRank>{here};
+        return;
+      }
+      if (all_sizes[axis] == 1) continue;
+      uint32_t at = sizes.size();
+      while (at > 0 && before(here, strides[at - 1])) --at;
+      sizes.insert(at, all_sizes[axis]);
+      strides.insert(at, here);
     }
-    return false;
+    merge();
   }
 
   void merge() {
