@@ -278,6 +278,12 @@ class Fuser {
     const WorkingGroup &left = at(a), &right = at(b);
     if (left.kernel != nullptr || right.kernel != nullptr || !compatible(left.group, right.group))
       return false;
+    // What a column gives is complete only when its loop has ended: no element of the same loop
+    // reads it.
+    if (left.group.reduction == tile::Reduction::Columns &&
+        (left.ancestors.meets(right.ids) || right.ancestors.meets(left.ids))) {
+      return false;
+    }
     const FusionGroup& rows =
         left.group.reduction != tile::Reduction::None ? left.group : right.group;
     if (!externals_collapse(rows, left) || !externals_collapse(rows, right)) return false;
@@ -332,8 +338,8 @@ class Fuser {
     // The most recent producer first: it is the likeliest to share the domain.
     std::vector<int> candidates = from;
     std::sort(candidates.rbegin(), candidates.rend());
+    // Producers that can become one group with a candidate are taken in if the node then fits.
     for (int candidate : candidates) {
-      // Producers that can become one group with the candidate, taken in if the node then fits.
       std::vector<int> allies;
       for (int other : candidates) {
         if (other != candidate && can_merge(candidate, other)) allies.push_back(other);
@@ -342,6 +348,8 @@ class Fuser {
           join_with(candidate, allies, node, from)) {
         return;
       }
+    }
+    for (int candidate : candidates) {
       if (join_with(candidate, {}, node, from)) return;
     }
     std::vector<ViewedValue> external;
