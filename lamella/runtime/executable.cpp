@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstring>
 
+#include "lamella/base/host.h"
 #include "lamella/device/pool.h"
 #include "lamella/runtime/counters.h"
 #include "lamella/transform/lowering.h"
@@ -366,6 +367,7 @@ std::vector<Buffer> Executable::run(std::span<const int64_t> bindings,
     }
   }
   for (const Instance::Batch& batch : sized.batches) {
+    poll_host();
     const Step& step = steps_[batch.first];
     Instance::StepInstance& instance = sized.steps[batch.first];
     char* scratch = instance.scratch_bytes > 0
