@@ -6,6 +6,7 @@
 #include "python/src/errors.h"
 #include "python/src/function_object.h"
 #include "python/src/host_lock.h"
+#include "python/src/random.h"
 #include "python/src/tensor_object.h"
 #include <nanobind/nanobind.h>
 
@@ -17,6 +18,7 @@ NB_MODULE(_native, module) {
   bind::add_tensor_type(module);
   bind::add_array_exchange(module);
   bind::add_function_type(module);
+  bind::add_random(module);
   bind::add_autodiff(module);
   bind::add_context(module);
 }
