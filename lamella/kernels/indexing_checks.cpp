@@ -5,6 +5,7 @@
 
 #include "lamella/base/error.h"
 #include "lamella/base/parallel.h"
+#include "lamella/kernels/rows.h"
 #include "lamella/kernels/strided_loop.h"
 #include "lamella/kernels/view.h"
 
@@ -18,7 +19,9 @@ int64_t first_outside(const TensorView& indices, int64_t low, int64_t high) {
   const auto loop = StridedLoop<1>::in_order(indices.sizes, {&indices.strides});
   const int64_t count = loop.count();
   std::atomic<int64_t> first{count};
-  parallel_for(count, 32768, [&](int64_t begin, int64_t end) {
+  const bool adjacent = loop.rank() == 1 && loop.strides[0][0] == 1;
+  parallel_for(count, 65536, [&](int64_t begin, int64_t end) {
+    if (adjacent && !any_outside(indices.as<T>() + begin, end - begin, low, high)) return;
     int64_t position = begin;
     loop.walk(begin, end, [&](const auto& at) {
       const int64_t index = indices.as<T>()[at[0]];

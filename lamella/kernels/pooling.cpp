@@ -5,7 +5,6 @@
 
 #include "lamella/base/error.h"
 #include "lamella/kernels/convert.h"
-#include "lamella/kernels/copy.h"
 #include "lamella/kernels/pooling_kernels.h"
 #include "lamella/kernels/view.h"
 
@@ -79,19 +78,15 @@ void check_average(const TensorView& x, const PoolingOptions& options,
   }
 }
 
-// Runs add_gradient(sums) on zeros in the accumulators' dtype and stores the sums in dx.
-template <typename AddGradient>
-void accumulate(const TensorView& dx, Scratch scratch, AddGradient add_gradient) {
-  if (!is_low_precision(dx.dtype)) {
-    fill_zero(dx);
-    return add_gradient(dx);
-  }
+// Runs gradient(sums) in the accumulators' dtype and stores the sums in dx.
+template <typename Gradient>
+void accumulate(const TensorView& dx, Scratch scratch, Gradient gradient) {
+  if (!is_low_precision(dx.dtype)) return gradient(dx);
   ScratchParts parts(scratch, pooling_backward_scratch_bytes(dx));
   TensorView sums = row_major_view(nullptr, DType::Float32, dx.sizes);
   if (is_channels_last(dx)) sums.strides = dx.strides;
   sums.data = parts.take(byte_count(sums));
-  fill_zero(sums);
-  add_gradient(sums);
+  gradient(sums);
   convert(sums, dx);
 }
 

@@ -51,8 +51,8 @@ void forward(const PoolingWindows& windows, const AverageOptions& average, const
 template <typename T>
 void gradient(const PoolingWindows& windows, const AverageOptions& average, const T* dy,
               Accumulator<T>* dx) {
-  const int64_t dx_step = windows.x_step().first;
-  for_each_row_of_groups(windows, [&](const PoolingWindows::Row& row) {
+  const int64_t dx_step = windows.x_step().companion;
+  for_each_row_onto_zeros(windows, dx, [&](const PoolingWindows::Row& row) {
     Lanes<T> share, buffer;
     find_divisors<T>(windows, row, average, share);
     const Accumulator<T>* cotangent =
@@ -61,7 +61,7 @@ void gradient(const PoolingWindows& windows, const AverageOptions& average, cons
       share[lane] = cotangent[lane] / share[lane];
     }
     windows.for_each_tap_reversed(row, [&](const PoolingWindows::Tap& at) {
-      Accumulator<T>* to = dx + at.x_offset.first;
+      Accumulator<T>* to = dx + at.x_offset.companion;
       const Accumulator<T>* from = share.data() + at.begin;
       const int64_t count = at.end - at.begin;
       if (dx_step == 1) return add_row(to, from, count);

@@ -64,7 +64,7 @@ void forward_with_indices(const PoolingWindows& windows, const T* x, T* y, Index
 template <typename T>
 void gradient(const PoolingWindows& windows, const T* x, const T* dy, Accumulator<T>* dx) {
   const int64_t dx_step = windows.x_step().companion;
-  for_each_row_of_groups(windows, [&](const PoolingWindows::Row& row) {
+  for_each_row_onto_zeros(windows, dx, [&](const PoolingWindows::Row& row) {
     const Maxima<T> maxima(windows, row, x);
     Lanes<T> buffer;
     const Accumulator<T>* cotangent =

@@ -80,4 +80,28 @@ PoolingWindows::Row PoolingWindows::row(int64_t group, int64_t number) const {
   return row;
 }
 
+PoolingWindows::Layers PoolingWindows::companion_layers(int64_t group) const {
+  const int64_t per_group = lanes_are_channels_ ? chunks_ : channels_;
+  const int64_t n = group / per_group;
+  const int64_t channel = lanes_are_channels_ ? group % per_group * chunk_ : group % per_group;
+  Layers layers{.axis = 2,
+                .count = 1,
+                .offset = n * x_batch_stride_.companion + channel * x_channel_stride_.companion,
+                .stride = 0};
+  for (int i = 2; i >= 0; --i) {
+    if (axes_[i].in != 1) layers.axis = i;
+  }
+  layers.count = axes_[layers.axis].in;
+  layers.stride = axes_[layers.axis].x_stride.companion;
+  for (int i = layers.axis + 1; i < 3; ++i) {
+    layers.sizes.push_back(axes_[i].in);
+    layers.strides.push_back(axes_[i].x_stride.companion);
+  }
+  if (lanes_are_channels_) {
+    layers.sizes.push_back(std::min(chunk_, channels_ - channel));
+    layers.strides.push_back(x_channel_stride_.companion);
+  }
+  return layers;
+}
+
 }  // namespace lamella::kernels

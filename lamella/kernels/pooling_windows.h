@@ -61,6 +61,15 @@ class PoolingWindows {
     for_each_tap_along<-1>(row, body);
   }
 
+  // The elements of x's companion that a group owns, as layers along the first spatial axis that is
+  // longer than 1.
+  struct Layers {
+    int axis;
+    int64_t count, offset, stride;  // of the layers
+    Axes sizes, strides;            // within a layer
+  };
+  Layers companion_layers(int64_t group) const;
+
   struct Axis {
     int64_t in = 1, out = 1, kernel = 1, stride = 1, before = 0, after = 0, dilation = 1;
     Pair x_stride, y_stride;

@@ -110,4 +110,15 @@ LAMELLA_VECTORIZED void add_row_from(double* sums, const double* row, const int3
   add_from(sums, row, source, number, count);
 }
 
+LAMELLA_VECTORIZED bool any_outside(const int32_t* row, int64_t count, int64_t low, int64_t high) {
+  uint32_t outside = 0;
+  for (int64_t i = 0; i < count; ++i) outside |= row[i] < low || row[i] >= high ? 1u : 0u;
+  return outside != 0;
+}
+LAMELLA_VECTORIZED bool any_outside(const int64_t* row, int64_t count, int64_t low, int64_t high) {
+  uint64_t outside = 0;
+  for (int64_t i = 0; i < count; ++i) outside |= row[i] < low || row[i] >= high ? 1u : 0u;
+  return outside != 0;
+}
+
 }  // namespace lamella::kernels

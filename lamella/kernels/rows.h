@@ -33,6 +33,10 @@ void add_row_from(float* sums, const float* row, const int32_t* source, int32_t 
 void add_row_from(double* sums, const double* row, const int32_t* source, int32_t number,
                   int64_t count);
 
+// Whether any element lies outside [low, high).
+bool any_outside(const int32_t* row, int64_t count, int64_t low, int64_t high);
+bool any_outside(const int64_t* row, int64_t count, int64_t low, int64_t high);
+
 // The elements from[i * step] as a row of accumulators: in place where they are that already, else
 // in `buffer`.
 template <typename T>

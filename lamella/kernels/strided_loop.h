@@ -61,18 +61,32 @@ struct StridedLoop {
       rest /= sizes[axis];
       for (size_t i = 0; i < Operands; ++i) offsets[i] += position[axis] * strides[axis][i];
     }
-    for (int64_t point = begin; point < end; ++point) {
-      body(offsets);
-      for (uint32_t axis = sizes.size(); axis-- > 0;) {
-        for (size_t i = 0; i < Operands; ++i) offsets[i] += strides[axis][i];
-        if (++position[axis] < sizes[axis]) break;
-        position[axis] = 0;
-        for (size_t i = 0; i < Operands; ++i) offsets[i] -= sizes[axis] * strides[axis][i];
+    const Strides step = sizes.empty() ? Strides{} : strides.back();
+    for (int64_t point = begin; point < end;) {
+      const int64_t run = sizes.empty() ? 1 : std::min(end - point, sizes.back() - position.back());
+      Strides at = offsets;
+      for (int64_t i = 0; i < run; ++i) {
+        body(static_cast<const Strides&>(at));
+        for (size_t j = 0; j < Operands; ++j) at[j] += step[j];
       }
+      point += run;
+      if (point < end) advance(run, position, offsets);
     }
   }
 
  private:
+  // Moves by `run` along the innermost axis, which ends there.
+  void advance(int64_t run, Axes& position, Strides& offsets) const {
+    int64_t count = run;
+    for (uint32_t axis = sizes.size(); axis-- > 0; count = 1) {
+      for (size_t i = 0; i < Operands; ++i) offsets[i] += count * strides[axis][i];
+      position[axis] += count;
+      if (position[axis] < sizes[axis]) return;
+      position[axis] = 0;
+      for (size_t i = 0; i < Operands; ++i) offsets[i] -= sizes[axis] * strides[axis][i];
+    }
+  }
+
   template <typename Before>
   void add_axes(const Axes& all_sizes, const std::array<const Axes*, Operands>& all_strides,
                 Before before) {

@@ -9,15 +9,6 @@ namespace {
 
 using testing::HasSubstr;
 
-std::vector<int64_t> unravel(int64_t flat, const Axes& sizes) {
-  std::vector<int64_t> place(sizes.size());
-  for (size_t axis = place.size(); axis-- > 0;) {
-    place[axis] = flat % sizes[axis];
-    flat /= sizes[axis];
-  }
-  return place;
-}
-
 Axes gathered(const Axes& x, int axis, const Axes& indices) {
   Axes sizes;
   for (int i = 0; i < axis; ++i) sizes.push_back(x[static_cast<size_t>(i)]);

@@ -47,38 +47,38 @@ const Case kCases[] = {
     {"dilation", {1, 5, 9, 9}, {{3, 2}, {2, 1}, {2, 1}, {2, 1}, {2, 3}}},
 };
 
-// Calls body(y flat, elements of the window's full extent inside the padded input, x flats inside).
-void for_each_window(
-    const Case& test, const Array& x, const Array& y,
-    const std::function<void(int64_t, int64_t, const std::vector<int64_t>&)>& body) {
-  const uint32_t rank = test.options.kernel.size();
-  for (int64_t at = 0; at < y.count(); ++at) {
-    std::vector<int64_t> place(rank + 2);
-    int64_t rest = at;
-    for (size_t axis = rank + 2; axis-- > 0;) {
-      place[axis] = rest % y.sizes()[axis];
-      rest /= y.sizes()[axis];
-    }
-    int64_t taps = 1, padded = 0;
-    for (int64_t size : test.options.kernel) taps *= size;
-    std::vector<int64_t> inside;
-    for (int64_t tap = 0; tap < taps; ++tap) {
-      std::vector<int64_t> read = place;
-      int64_t rest_tap = tap;
-      bool in_x = true, in_padding = true;
-      for (uint32_t i = rank; i-- > 0;) {
-        const int64_t t = rest_tap % test.options.kernel[i];
-        rest_tap /= test.options.kernel[i];
-        read[i + 2] = place[i + 2] * test.options.stride[i] - test.options.padding_before[i] +
-                      t * test.options.dilation[i];
-        in_x &= read[i + 2] >= 0 && read[i + 2] < test.x[i + 2];
-        in_padding &= read[i + 2] < test.x[i + 2] + test.options.padding_after[i];
+struct Window {
+  int64_t y;                    // the row-major number of its result
+  int64_t padded;               // elements that lie in x or its padding
+  std::vector<int64_t> inside;  // row-major numbers of those in x, in the window's order
+};
+
+std::vector<Window> windows_of(const Case& test) {
+  std::vector<Window> windows;
+  const Axes y_sizes = test.y_sizes();
+  const Axes kernel(test.options.kernel.begin(), test.options.kernel.end());
+  int64_t taps = 1, count = 1;
+  for (int64_t size : kernel) taps *= size;
+  for (int64_t size : y_sizes) count *= size;
+  for (int64_t y = 0; y < count; ++y) {
+    const auto place = unravel(y, y_sizes);
+    Window window{.y = y, .padded = 0, .inside = {}};
+    for (int64_t number = 0; number < taps; ++number) {
+      const auto tap = unravel(number, kernel);
+      std::vector<int64_t> x = {place[0], place[1]};
+      bool inside = true, in_padding = true;
+      for (uint32_t i = 0; i < kernel.size(); ++i) {
+        x.push_back(place[i + 2] * test.options.stride[i] - test.options.padding_before[i] +
+                    tap[i] * test.options.dilation[i]);
+        inside &= x.back() >= 0 && x.back() < test.x[i + 2];
+        in_padding &= x.back() < test.x[i + 2] + test.options.padding_after[i];
       }
-      padded += in_padding ? 1 : 0;
-      if (in_x) inside.push_back(x.flat_of(read));
+      window.padded += in_padding ? 1 : 0;
+      if (inside) window.inside.push_back(ravel(x, test.x));
     }
-    body(at, padded, inside);
+    windows.push_back(std::move(window));
   }
+  return windows;
 }
 
 struct Operands {
@@ -96,12 +96,15 @@ struct Operands {
   }
 };
 
-void for_each_form(const std::function<void(const Case&, Operands&, const std::string&)>& body) {
+void for_each_form(const std::function<void(const Case&, const std::vector<Window>&, Operands&,
+                                            const std::string&)>& body) {
   for (const Case& test : kCases) {
+    const auto windows = windows_of(test);
     for (DType dtype : kFloats) {
       for (int layouts = 0; layouts < 8; ++layouts) {
         Operands operands(test, dtype, layouts);
-        body(test, operands, fmt::format("{}, {}, layouts {}", test.name, name(dtype), layouts));
+        body(test, windows, operands,
+             fmt::format("{}, {}, layouts {}", test.name, name(dtype), layouts));
       }
     }
   }
@@ -114,17 +117,21 @@ void fill_with_ties(Array& x) {
   for (int64_t i = 7; i < x.count(); i += 31) x.set_flat(i, NAN);
 }
 
-int64_t first_maximum(const Array& x, const std::vector<int64_t>& window) {
+constexpr size_t at(int64_t number) {
+  return static_cast<size_t>(number);
+}
+
+int64_t first_maximum(const std::vector<double>& x, const Window& window) {
   int64_t best = -1;
-  for (int64_t at : window) {
-    if (best >= 0 && std::isnan(x.flat(best))) break;
-    if (best < 0 || x.flat(at) > x.flat(best) || std::isnan(x.flat(at))) best = at;
+  for (int64_t i : window.inside) {
+    if (best >= 0 && std::isnan(x[at(best)])) break;
+    if (best < 0 || x[at(i)] > x[at(best)] || std::isnan(x[at(i)])) best = i;
   }
   return best;
 }
 
 TEST(MaxPool, TakesTheFirstMaximumAndPropagatesNan) {
-  for_each_form([](const Case& test, Operands& o, const std::string& what) {
+  for_each_form([](const Case& test, const auto& windows, Operands& o, const std::string& what) {
     fill_with_ties(o.x);
     std::vector<double> expected, expected_places;
     const int64_t places = [&] {
@@ -132,11 +139,12 @@ TEST(MaxPool, TakesTheFirstMaximumAndPropagatesNan) {
       for (uint32_t i = 2; i < test.x.size(); ++i) count *= test.x[i];
       return count;
     }();
-    for_each_window(test, o.x, o.y, [&](int64_t, int64_t, const std::vector<int64_t>& window) {
-      const int64_t best = first_maximum(o.x, window);
-      expected.push_back(best < 0 ? -INFINITY : o.x.flat(best));
+    const auto x = o.x.values();
+    for (const Window& window : windows) {
+      const int64_t best = first_maximum(x, window);
+      expected.push_back(best < 0 ? -INFINITY : x[at(best)]);
       expected_places.push_back(best < 0 ? -1 : static_cast<double>(best % places));
-    });
+    }
     max_pool(o.x, o.y, test.options);
     expect_near(o.y, expected, 0, what);
     for (DType index : {DType::Int32, DType::Int64}) {
@@ -150,44 +158,42 @@ TEST(MaxPool, TakesTheFirstMaximumAndPropagatesNan) {
 }
 
 TEST(MaxPool, GradientGoesToTheFirstMaximum) {
-  for_each_form([](const Case& test, Operands& o, const std::string& what) {
+  for_each_form([](const Case& test, const auto& windows, Operands& o, const std::string& what) {
     fill_with_ties(o.x);
     std::vector<double> expected(static_cast<size_t>(o.x.count()));
-    for_each_window(test, o.x, o.y, [&](int64_t y, int64_t, const std::vector<int64_t>& window) {
-      const int64_t best = first_maximum(o.x, window);
-      if (best >= 0) expected[static_cast<size_t>(best)] += o.y.flat(y);
-    });
+    const auto x = o.x.values(), dy = o.y.values();
+    for (const Window& window : windows) {
+      const int64_t best = first_maximum(x, window);
+      if (best >= 0) expected[at(best)] += dy[at(window.y)];
+    }
     max_pool_backward(o.x, o.y, o.dx, test.options);
     expect_near(o.dx, expected, 10, what);
   });
 }
 
 TEST(AveragePool, DividesByTheChosenCount) {
-  for_each_form([](const Case& test, Operands& o, const std::string& what) {
+  for_each_form([](const Case& test, const auto& windows, Operands& o, const std::string& what) {
     if (test.name == "dilation") return;
+    const auto x = o.x.values(), dy = o.y.values();
     for (const AverageOptions& average :
          {AverageOptions{true, {}}, AverageOptions{false, {}}, AverageOptions{true, 7}}) {
       std::vector<double> expected, expected_gradient(static_cast<size_t>(o.x.count()));
-      for_each_window(
-          test, o.x, o.y, [&](int64_t y, int64_t padded, const std::vector<int64_t>& window) {
-            const double divisor =
-                average.divisor_override
-                    ? static_cast<double>(*average.divisor_override)
-                    : static_cast<double>(
-                          average.count_include_pad ? padded : static_cast<int64_t>(window.size()));
-            double sum = 0;
-            for (int64_t at : window) {
-              sum += o.x.flat(at);
-              expected_gradient[static_cast<size_t>(at)] += o.y.flat(y) / divisor;
-            }
-            expected.push_back(window.empty() ? 0 : sum / divisor);
-          });
+      for (const Window& window : windows) {
+        const int64_t elements =
+            average.count_include_pad ? window.padded : static_cast<int64_t>(window.inside.size());
+        const double divisor = static_cast<double>(average.divisor_override.value_or(elements));
+        double sum = 0;
+        for (int64_t i : window.inside) {
+          sum += x[at(i)];
+          expected_gradient[at(i)] += dy[at(window.y)] / divisor;
+        }
+        expected.push_back(window.inside.empty() ? 0 : sum / divisor);
+      }
       average_pool_backward(o.y, o.dx, test.options, average);
       expect_near(o.dx, expected_gradient, 30, what + " gradient");
       Array y(o.x.view().dtype, o.y.sizes());
       average_pool(o.x, y, test.options, average);
       expect_near(y, expected, 10, what);
-      average_pool(o.x, Operands::make(y.view().dtype, y.sizes(), 1), test.options, average);
     }
   });
 }
