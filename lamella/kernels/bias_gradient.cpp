@@ -3,7 +3,7 @@
 #include "lamella/base/parallel.h"
 #include "lamella/kernels/convolution_problem.h"
 #include "lamella/kernels/element.h"
-#include "lamella/kernels/vectorized.h"
+#include "lamella/kernels/rows.h"
 #include "lamella/kernels/view.h"
 
 namespace lamella::kernels {
@@ -11,19 +11,6 @@ namespace lamella::kernels {
 namespace {
 
 constexpr int64_t kBlockRows = 64;
-
-LAMELLA_VECTORIZED void add_row_f32(float* sums, const float* row, int64_t count) {
-  for (int64_t i = 0; i < count; ++i) sums[i] += row[i];
-}
-LAMELLA_VECTORIZED void add_row_f64(double* sums, const double* row, int64_t count) {
-  for (int64_t i = 0; i < count; ++i) sums[i] += row[i];
-}
-void add_row(float* sums, const float* row, int64_t count) {
-  add_row_f32(sums, row, count);
-}
-void add_row(double* sums, const double* row, int64_t count) {
-  add_row_f64(sums, row, count);
-}
 
 // dy as a matrix of positions by channels.
 struct PositionMatrix {

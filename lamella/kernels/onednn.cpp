@@ -17,7 +17,8 @@ namespace lamella::kernels::onednn {
 
 namespace {
 
-constexpr size_t kCachedPlans = 1024;
+// A plan takes about 100 KB (up to 200), nearly all of it machine code.
+constexpr size_t kCachedPlans = 640;
 
 dnnl::stream& stream() {
   thread_local dnnl::stream stream(engine());

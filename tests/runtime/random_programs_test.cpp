@@ -1,0 +1,120 @@
+// Random programs give the same bits wherever the window is cut, alone and fused, and for one thread
+// and two.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <random>
+
+#include "lamella/base/parallel.h"
+#include "lamella/ir/tensor.h"
+#include "lamella/ir/window.h"
+#include "lamella/ops/functions.h"
+#include "lamella/ops/tensor_operators.h"
+#include "lamella/transform/grad.h"
+
+namespace lamella {
+namespace {
+
+using Bytes = std::vector<uint8_t>;
+
+Bytes bytes_of(const Tensor& tensor) {
+  const Buffer buffer = tensor.data();
+  const auto* first = static_cast<const uint8_t*>(buffer.data());
+  return Bytes(first, first + element_count(tensor.shape()).value() * size_of(tensor.dtype()));
+}
+
+// One random program over tensors of a few shapes that broadcast to each other.
+class Program {
+ public:
+  Program(uint32_t seed, DType dtype) : random_(seed), dtype_(dtype) {}
+
+  std::vector<Tensor> run(int64_t window, bool read_now_and_then) {
+    WindowLimits limits;
+    limits.fixed = window;
+    Window::of_thread().set_limits(limits);
+    std::mt19937 reads(99);
+    std::vector<Tensor> values;
+    for (const Shape& shape : {Shape{5, 67}, Shape{67}, Shape{5, 1}, Shape{5, 67}}) {
+      std::vector<float> elements;
+      const int64_t count = element_count(shape).value();
+      for (int64_t i = 0; i < count; ++i) {
+        elements.push_back(std::uniform_real_distribution<float>(-2, 2)(random_));
+      }
+      values.push_back(ops::cast(Tensor::from_vector<float>(shape, elements), dtype_));
+    }
+    for (int step = 0; step < 40; ++step) {
+      values.push_back(next(values));
+      if (read_now_and_then && reads() % 9 == 0) (void)bytes_of(values[reads() % values.size()]);
+    }
+    Window::of_thread().set_limits({});
+    return values;
+  }
+
+ private:
+  Tensor pick(const std::vector<Tensor>& values) {
+    // Recent values more often: long chains are what fuses.
+    const size_t recent = random_() % 3 == 0 ? values.size() : std::min<size_t>(values.size(), 6);
+    return values[values.size() - 1 - random_() % recent];
+  }
+
+  Tensor next(const std::vector<Tensor>& values) {
+    const Tensor x = pick(values);
+    switch (random_() % 16) {
+      case 0: return x + pick(values);
+      case 1: return x * pick(values);
+      case 2: return ops::tanh(x) - pick(values);
+      case 3: return ops::exp(-ops::abs(x));
+      case 4: return x * 0.75 + 0.125;
+      case 5: return ops::sigmoid(x);
+      case 6: return ops::where(ops::greater(x, 0), x, pick(values));
+      case 7: return ops::maximum(x, pick(values));
+      case 8: return ops::broadcast_to(ops::mean(x, {-1}, true), x.shape());
+      case 9: return ops::sum(x, {-1}, true);
+      case 10: return x.rank() == 2 ? ops::sum(x, {0}) : x * x;
+      case 11: return ops::max(x, {-1}, true) - x;
+      case 12: return ops::tanh(ops::transpose(ops::transpose(x) * 2.0));
+      case 13: return ops::reshape(ops::reshape(x, Shape{-1}) * 0.5, x.shape());
+      case 14: return x - ops::mean(x);
+      default:
+        return x.rank() == 2 && x.shape()[1].is(67)
+                   ? ops::matmul(x, ops::transpose(x.rank() == 2 ? x : pick(values))).rank() == 2
+                         ? ops::tanh(ops::mean(ops::matmul(x, ops::transpose(x)), {1}, true) + x)
+                         : x
+                   : x + 1.0;
+    }
+  }
+
+  std::mt19937 random_;
+  DType dtype_;
+};
+
+class RandomPrograms : public testing::TestWithParam<DType> {};
+
+TEST_P(RandomPrograms, GiveTheSameBitsForEveryWindow) {
+  for (uint32_t seed = 1; seed <= 25; ++seed) {
+    std::vector<Bytes> expected;
+    for (const Tensor& value : Program(seed, GetParam()).run(1, false)) expected.push_back(bytes_of(value));
+    for (const int64_t window : {7, 64, 0}) {
+      for (const bool reads : {false, true}) {
+        const std::vector<Tensor> values = Program(seed, GetParam()).run(window, reads);
+        for (size_t i = 0; i < values.size(); ++i) {
+          ASSERT_EQ(bytes_of(values[i]), expected[i])
+              << "seed " << seed << " window " << window << " reads " << reads << " value " << i;
+        }
+      }
+    }
+  }
+}
+
+TEST_P(RandomPrograms, OnlyTheLastValueKept) {
+  for (uint32_t seed = 100; seed <= 125; ++seed) {
+    const Bytes expected = bytes_of(Program(seed, GetParam()).run(1, false).back());
+    EXPECT_EQ(bytes_of(Program(seed, GetParam()).run(0, false).back()), expected) << "seed " << seed;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(DTypes, RandomPrograms, testing::Values(DType::Float32, DType::BFloat16),
+                         [](const auto& info) { return std::string(name(info.param)); });
+
+}  // namespace
+}  // namespace lamella
