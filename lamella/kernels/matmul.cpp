@@ -183,8 +183,17 @@ bool is_empty(const MatmulProblem& problem) {
   return problem.m == 0 || problem.n == 0 || problem.batch_count() == 0;
 }
 
-bool uses_onednn(const MatmulProblem& problem, DType dtype) {
+bool computes_in_float32(const MatmulProblem& problem, DType dtype) {
   return (dtype == DType::Float32 || is_low_precision(dtype)) && problem.k > 0;
+}
+
+// The kernel of a float32 problem is chosen by its shape and strides alone.
+void matmul_float32(const MatmulProblem& problem, Scratch scratch) {
+  is_thin(problem) ? matmul_thin(problem, scratch) : matmul_onednn(problem, scratch);
+}
+int64_t float32_scratch_bytes(const MatmulProblem& problem) {
+  return is_thin(problem) ? matmul_thin_scratch_bytes(problem)
+                          : matmul_onednn_scratch_bytes(problem);
 }
 
 }  // namespace
@@ -193,10 +202,10 @@ int64_t matmul_scratch_bytes(const TensorView& a, const TensorView& b, const Ten
                              const TensorView& out) {
   check(a, b, bias, out);
   const MatmulProblem problem = problem_of(a, b, bias, out);
-  if (is_empty(problem) || !uses_onednn(problem, a.dtype)) return 0;
+  if (is_empty(problem) || !computes_in_float32(problem, a.dtype)) return 0;
   const Prepared prepared(a, b, bias, out);
-  return prepared.bytes + matmul_onednn_scratch_bytes(problem_of(
-                              prepared.a, prepared.b, prepared.bias_or_null(), prepared.out));
+  return prepared.bytes + float32_scratch_bytes(problem_of(prepared.a, prepared.b,
+                                                           prepared.bias_or_null(), prepared.out));
 }
 
 void matmul(const TensorView& a, const TensorView& b, const TensorView* bias, const TensorView& out,
@@ -204,11 +213,11 @@ void matmul(const TensorView& a, const TensorView& b, const TensorView* bias, co
   check(a, b, bias, out);
   const MatmulProblem given = problem_of(a, b, bias, out);
   if (is_empty(given)) return;
-  if (!uses_onednn(given, a.dtype)) return matmul_native(given, a.dtype);
+  if (!computes_in_float32(given, a.dtype)) return matmul_native(given, a.dtype);
   Prepared prepared(a, b, bias, out);
-  if (prepared.bytes == 0) return matmul_onednn(given, scratch);
+  if (prepared.bytes == 0) return matmul_float32(given, scratch);
 
-  const int64_t inner = matmul_onednn_scratch_bytes(
+  const int64_t inner = float32_scratch_bytes(
       problem_of(prepared.a, prepared.b, prepared.bias_or_null(), prepared.out));
   ScratchParts parts(scratch, prepared.bytes + scratch_aligned(inner));
   const auto fill_in = [&](bool copied, const TensorView& from, TensorView& to) {
@@ -220,8 +229,8 @@ void matmul(const TensorView& a, const TensorView& b, const TensorView* bias, co
   fill_in(prepared.copied_b, b, prepared.b);
   if (bias != nullptr) fill_in(prepared.copied_bias, *bias, *prepared.bias);
   if (prepared.copied_out) prepared.out.data = parts.take(byte_count(prepared.out));
-  matmul_onednn(problem_of(prepared.a, prepared.b, prepared.bias_or_null(), prepared.out),
-                parts.rest());
+  matmul_float32(problem_of(prepared.a, prepared.b, prepared.bias_or_null(), prepared.out),
+                 parts.rest());
   if (prepared.copied_out) move_elements(prepared.out, out);
 }
 

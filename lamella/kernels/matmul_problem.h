@@ -36,6 +36,12 @@ struct MatmulProblem {
 void matmul_onednn(const MatmulProblem& problem, Scratch scratch);
 int64_t matmul_onednn_scratch_bytes(const MatmulProblem& problem);
 
+// float32, for at most four rows or columns. Needs what matmul_onednn needs, and is_thin. The same
+// bits for any thread count.
+bool is_thin(const MatmulProblem& problem);
+void matmul_thin(const MatmulProblem& problem, Scratch scratch);
+int64_t matmul_thin_scratch_bytes(const MatmulProblem& problem);
+
 // Any compute dtype, any strides, any size; the order of the sums depends on nothing but k.
 void matmul_native(const MatmulProblem& problem, DType dtype);
 

@@ -5,10 +5,6 @@
 #include <mutex>
 #include <unordered_map>
 
-#ifdef LAMELLA_PARALLEL_OPENMP
-#include <omp.h>
-#endif
-
 #include "lamella/base/error.h"
 #include "lamella/base/hash.h"
 #include "lamella/base/parallel.h"
@@ -35,19 +31,6 @@ dnnl::stream& stream() {
 void check(dnnl_status_t status, const char* what) {
   if (status != dnnl_success) [[unlikely]]
     fail_from(dnnl::error(status, what));
-}
-
-// The number of threads oneDNN will use if called now. Primitives divide their work by the number
-// they were made with, so it belongs to the key.
-int use_configured_threads() {
-#ifdef LAMELLA_PARALLEL_OPENMP
-  if (omp_in_parallel()) return 1;
-  const int threads = thread_count();
-  if (omp_get_max_threads() != threads) omp_set_num_threads(threads);
-  return threads;
-#else
-  return 0;
-#endif
 }
 
 struct SignatureHash {
@@ -219,7 +202,8 @@ void Plan::run(std::span<void* const> pointers, void* scratch) const {
 
 std::shared_ptr<const Plan> plan_for(const Signature& signature, FunctionRef<void(Plan&)> build) {
   Signature key = signature;
-  key.push_back(use_configured_threads());
+  // Primitives divide their work by the number of threads they were made for.
+  key.push_back(prepare_openmp_library());
   if (auto plan = cache().find(key)) return plan;
   auto plan = std::make_shared<Plan>();
   try {

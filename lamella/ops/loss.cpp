@@ -95,7 +95,7 @@ Classes classes_of(const CompositeCall& call, int64_t ignore_index, const char* 
   classes.numbers = ops::element_numbers(along);
   const Tensor checked = ops::check_indices(
       call[1], Tensor(Value::size(DType::Int64, scores.shape()[axis])), ignore_index,
-      static_cast<int64_t>(axis), std::string(name));
+      static_cast<int64_t>(axis), false, name, "label");
   classes.labels = ops::expand_dims(checked, static_cast<int64_t>(axis));
   classes.counted = ops::not_equal(classes.labels, ignore_index);
   if (call.size() > 2) classes.weight = ops::reshape(ops::cast(call[2], scores.dtype()), along);
@@ -115,33 +115,6 @@ Tensor finish_class_loss(const CompositeCall& call, const Classes& classes, cons
 }
 
 }  // namespace
-
-LAMELLA_OP(check_indices, (Operand indices, Operand size, Operand ignored, int64_t axis, std::string operation),
-    .doc = "The indices as int64, each in [0, size) or equal to `ignored`; an IndexError in the name of "
-           "`operation` otherwise.",
-    .accepts = kIndices, .accepts_each = {kIndices, DTypeSet::of({DType::Int64}), DTypeSet::of({DType::Int64})},
-    .infer = [](InferCall& call) {
-      TensorType result = call.operand(0);
-      result.dtype = DType::Int64;
-      call.results.push_back(result);
-    },
-    .lower = kernel({.run = [](const KernelCall& call) {
-                       const TensorView &indices = call.operands[0], &out = call.results[0];
-                       const int64_t size = call.number<int64_t>(1), ignored = call.number<int64_t>(2);
-                       const bool wide = indices.dtype == DType::Int64;
-                       for (int64_t i = 0; i < indices.count(); ++i) {
-                         const int64_t index = wide ? indices.as<int64_t>()[i] : indices.as<int32_t>()[i];
-                         if ((index < 0 || index >= size) && index != ignored) {
-                           fail(ErrorKind::Index, "[{}] label {} is out of range for axis {} of size {}",
-                                call.attribute<std::string>(1), index, call.attribute<int64_t>(0), size);
-                         }
-                         out.as<int64_t>()[i] = index;
-                       }
-                     },
-                     .may_fail = true}),
-    .vjp = not_differentiable("its operands are indices"),
-    .reference = numpy("indices", 0), .cost = Cost{1},
-    .samples = Samples{"np.array([0, 2, -1, 1]), 3, -1, axis=0, operation='gather'"})
 
 LAMELLA_OP(cross_entropy, (Operand logits, Operand labels, OptionalOperand weight, int64_t axis = 1,
                            int64_t ignore_index = -100, double label_smoothing = 0.0,

@@ -91,6 +91,10 @@ Capture capture(std::span<const Ref<Node>> nodes) {
     }
     uint64_t outputs = 0;
     for (size_t i = 0; i < node->results().size(); ++i) {
+      if (i > 0 && i % 64 == 0) {
+        add(outputs);
+        outputs = 0;
+      }
       if (!is_output(*node, *node->result(i))) continue;
       outputs |= uint64_t{1} << (i % 64);
       captured.outputs.push_back(node->result(i));
