@@ -14,30 +14,18 @@ namespace {
 
 // The options of a convolution as attributes, from number `first` on: stride, padding (before and
 // after each axis in turn: top, bottom, left, right), dilation, groups.
-<<<<<<< HEAD
-struct Window {
-=======
 struct ConvolutionWindow {
->>>>>>> ops
   Axes stride, padding, dilation;
   int64_t groups;
 };
 
 template <typename Call>
-<<<<<<< HEAD
-Window window_of(const Call& call, size_t first) {
-=======
 ConvolutionWindow window_of(const Call& call, size_t first) {
->>>>>>> ops
   return {call.template attribute<Axes>(first), call.template attribute<Axes>(first + 1),
           call.template attribute<Axes>(first + 2), call.template attribute<int64_t>(first + 3)};
 }
 
-<<<<<<< HEAD
-kernels::ConvolutionOptions options_of(const Window& window) {
-=======
 kernels::ConvolutionOptions options_of(const ConvolutionWindow& window) {
->>>>>>> ops
   kernels::ConvolutionOptions options;
   for (size_t i = 0; i < window.stride.size(); ++i) {
     options.stride.push_back(window.stride[i]);
@@ -49,11 +37,7 @@ kernels::ConvolutionOptions options_of(const ConvolutionWindow& window) {
   return options;
 }
 
-<<<<<<< HEAD
-void check_window(std::string_view op, const Window& window, size_t spatial) {
-=======
 void check_window(std::string_view op, const ConvolutionWindow& window, size_t spatial) {
->>>>>>> ops
   const auto all_at_least = [](const Axes& values, int64_t least) {
     return std::all_of(values.begin(), values.end(), [&](int64_t v) { return v >= least; });
   };
@@ -90,11 +74,7 @@ void infer_convolution(InferCall& call) {
   const TensorType &x = call.operand(0), &weight = call.operand(1);
   const std::string_view name = call.op.name();
   check_ranks<spatial>(name, x, weight);
-<<<<<<< HEAD
-  const Window window = window_of(call, 0);
-=======
   const ConvolutionWindow window = window_of(call, 0);
->>>>>>> ops
   check_window(name, window, x.shape.size() - 2);
   if (weight.shape[1] * window.groups != x.shape[1]) {
     fail(ErrorKind::Value, "[{}] weight has {} input channels in each of {} groups, but x has {} (x: {}, weight: {})",
@@ -135,11 +115,7 @@ double forward_flops(const Node& node) {
 
 void convolution_vjp(VjpCall& call) {
   const Tensor x = call.operand(0), weight = call.operand(1), cotangent = call.cotangent();
-<<<<<<< HEAD
-  const Window w = window_of(call, 0);
-=======
   const ConvolutionWindow w = window_of(call, 0);
->>>>>>> ops
   if (call.needs(0)) {
     call.give(0, ops::convolution_backward_data(cotangent, weight, x.shape(), w.stride, w.padding, w.dilation, w.groups));
   }
@@ -155,11 +131,7 @@ void convolution_vjp(VjpCall& call) {
 
 Lowering as_convolution() {
   return composite_of_moves([](const CompositeCall& call) {
-<<<<<<< HEAD
-    const Window w = window_of(call, 0);
-=======
     const ConvolutionWindow w = window_of(call, 0);
->>>>>>> ops
     const Operand bias = call.size() > 2 ? Operand(call[2]) : Operand();
     return std::vector{ops::convolution(call[0], call[1], bias, w.stride, w.padding, w.dilation, w.groups)};
   });
@@ -210,11 +182,7 @@ LAMELLA_OP(convolution_backward_data, (Operand cotangent, Operand weight, Shape 
                      }}),
     .vjp = vjp([](VjpCall& call) {
       const Tensor cotangent = call.operand(0), weight = call.operand(1), x = call.cotangent();
-<<<<<<< HEAD
-      const Window w = window_of(call, 1);
-=======
       const ConvolutionWindow w = window_of(call, 1);
->>>>>>> ops
       if (call.needs(0)) call.give(0, ops::convolution(x, weight, {}, w.stride, w.padding, w.dilation, w.groups));
       if (call.needs(1)) {
         call.give(1, ops::convolution_backward_weights(x, cotangent, weight.shape(), w.stride, w.padding, w.dilation, w.groups));
@@ -246,11 +214,7 @@ LAMELLA_OP(convolution_backward_weights, (Operand x, Operand cotangent, Shape we
                      }}),
     .vjp = vjp([](VjpCall& call) {
       const Tensor x = call.operand(0), cotangent = call.operand(1), weight = call.cotangent();
-<<<<<<< HEAD
-      const Window w = window_of(call, 1);
-=======
       const ConvolutionWindow w = window_of(call, 1);
->>>>>>> ops
       if (call.needs(0)) {
         call.give(0, ops::convolution_backward_data(cotangent, weight, x.shape(), w.stride, w.padding, w.dilation, w.groups));
       }
@@ -289,13 +253,8 @@ LAMELLA_OP(conv3d, (Operand x, Operand weight, OptionalOperand bias, Axes stride
     .cost = Cost{0, forward_flops},
     .samples = Samples{"randn(2, 2, 4, 5, 4), randn(3, 2, 3, 3, 3), padding=(1, 1, 1, 1, 1, 1)"})
 
-<<<<<<< HEAD
-LAMELLA_OP(convolution_transpose, (Operand x, Operand weight, OptionalOperand bias, Axes stride, Axes padding,
-                                   Axes output_padding, Axes dilation, int64_t groups = 1),
-=======
 LAMELLA_OP(convolution_transpose, (Operand x, Operand weight, OptionalOperand bias, Axes stride = {},
                                    Axes padding = {}, Axes output_padding = {}, Axes dilation = {}, int64_t groups = 1),
->>>>>>> ops
     .doc = "The transposed convolution of x [N, C, spatial...] with weight [C, K / groups, kernel...], plus "
            "bias [K]: each element of x spreads over a window of the result. padding cuts the result before "
            "and after each axis, output_padding extends it behind.",
@@ -304,11 +263,7 @@ LAMELLA_OP(convolution_transpose, (Operand x, Operand weight, OptionalOperand bi
       const TensorType &x = call.operand(0), &weight = call.operand(1);
       const std::string_view name = call.op.name();
       check_ranks<0>(name, x, weight);
-<<<<<<< HEAD
-      const Window window{call.attribute<Axes>(0), call.attribute<Axes>(1), call.attribute<Axes>(3), call.attribute<int64_t>(4)};
-=======
       const ConvolutionWindow window{call.attribute<Axes>(0), call.attribute<Axes>(1), call.attribute<Axes>(3), call.attribute<int64_t>(4)};
->>>>>>> ops
       const Axes& extra = call.attribute<Axes>(2);
       check_window(name, window, x.shape.size() - 2);
       if (weight.shape[0] != x.shape[1]) {
