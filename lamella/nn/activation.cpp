@@ -114,14 +114,22 @@ Ref<Cell> made() {
 }
 
 const std::map<std::string_view, Ref<Cell> (*)()> kByName = {
-    {"softmax", made<Softmax>},     {"logsoftmax", made<LogSoftmax>},
-    {"relu", made<ReLU>},           {"relu6", made<ReLU6>},
-    {"tanh", made<Tanh>},           {"gelu", made<GELU>},
-    {"elu", made<ELU>},             {"sigmoid", made<Sigmoid>},
-    {"silu", made<SiLU>},           {"prelu", made<PReLU>},
-    {"leakyrelu", made<LeakyReLU>}, {"hswish", made<HSwish>},
-    {"hsigmoid", made<HSigmoid>},   {"logsigmoid", made<LogSigmoid>},
-    {"softshrink", made<SoftShrink>}, {"mish", made<Mish>},
+    {"softmax", made<Softmax>},
+    {"logsoftmax", made<LogSoftmax>},
+    {"relu", made<ReLU>},
+    {"relu6", made<ReLU6>},
+    {"tanh", made<Tanh>},
+    {"gelu", made<GELU>},
+    {"elu", made<ELU>},
+    {"sigmoid", made<Sigmoid>},
+    {"silu", made<SiLU>},
+    {"prelu", made<PReLU>},
+    {"leakyrelu", made<LeakyReLU>},
+    {"hswish", made<HSwish>},
+    {"hsigmoid", made<HSigmoid>},
+    {"logsigmoid", made<LogSigmoid>},
+    {"softshrink", made<SoftShrink>},
+    {"mish", made<Mish>},
 };
 
 }  // namespace
@@ -131,7 +139,8 @@ Ref<Cell> get_activation(std::string_view name) {
   const auto found = kByName.find(name);
   if (found == kByName.end()) {
     std::string names;
-    for (const auto& [each, make] : kByName) names += (names.empty() ? "" : ", ") + std::string(each);
+    for (const auto& [each, make] : kByName)
+      names += (names.empty() ? "" : ", ") + std::string(each);
     fail(ErrorKind::Value, "[activation] there is no activation '{}'; there are {}", name, names);
   }
   return found->second();

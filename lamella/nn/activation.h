@@ -6,12 +6,14 @@
 
 namespace lamella::nn {
 
-#define LAMELLA_ACTIVATION(Name)                                  \
-  class LAMELLA_API Name : public Cell {                          \
-   public:                                                        \
-    std::string class_name() const override { return #Name; }     \
-    using Cell::construct;                                        \
-    Tensor construct(const Tensor& x) override;                   \
+#define LAMELLA_ACTIVATION(Name)                \
+  class LAMELLA_API Name : public Cell {        \
+   public:                                      \
+    std::string class_name() const override {   \
+      return #Name;                             \
+    }                                           \
+    using Cell::construct;                      \
+    Tensor construct(const Tensor& x) override; \
   };
 LAMELLA_ACTIVATION(ReLU)
 LAMELLA_ACTIVATION(ReLU6)
@@ -30,17 +32,19 @@ LAMELLA_ACTIVATION(Identity)
 #undef LAMELLA_ACTIVATION
 
 // Activations with one number: its meaning is that of the operator's argument.
-#define LAMELLA_ACTIVATION_WITH(Name, argument, fallback)                   \
-  class LAMELLA_API Name : public Cell {                                    \
-   public:                                                                  \
-    explicit Name(double argument = fallback) : argument##_(argument) {}    \
-    std::string class_name() const override { return #Name; }               \
-    std::string description() const override;                               \
-    using Cell::construct;                                                  \
-    Tensor construct(const Tensor& x) override;                             \
-                                                                            \
-   private:                                                                 \
-    double argument##_;                                                     \
+#define LAMELLA_ACTIVATION_WITH(Name, argument, fallback)                \
+  class LAMELLA_API Name : public Cell {                                 \
+   public:                                                               \
+    explicit Name(double argument = fallback) : argument##_(argument) {} \
+    std::string class_name() const override {                            \
+      return #Name;                                                      \
+    }                                                                    \
+    std::string description() const override;                            \
+    using Cell::construct;                                               \
+    Tensor construct(const Tensor& x) override;                          \
+                                                                         \
+   private:                                                              \
+    double argument##_;                                                  \
   };
 LAMELLA_ACTIVATION_WITH(LeakyReLU, alpha, 0.2)
 LAMELLA_ACTIVATION_WITH(ELU, alpha, 1.0)

@@ -42,7 +42,6 @@ CallScope::~CallScope() {
 }
 
 Tensors Cell::operator()(const Tensors& inputs) {
-  const Ref<Cell> alive(this);
   const CallScope scope(*this);
   const Tensors* given = &inputs;
   Tensors replaced;

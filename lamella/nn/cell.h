@@ -91,7 +91,7 @@ class LAMELLA_API Cell : public Object {
   const Named<Ref<Cell>>& children() const { return children_; }
   const Named<Ref<Parameter>>& own_parameters() const { return parameters_; }
   const Named<CellBuffer>& own_buffers() const { return buffers_; }
-  Ref<Cell> child(std::string_view name) const;          // null if there is none
+  Ref<Cell> child(std::string_view name) const;           // null if there is none
   Ref<Parameter> parameter(std::string_view name) const;  // null if there is none
 
   // ---- The whole tree: each cell and parameter once, a cell before its children ----

@@ -15,7 +15,6 @@ class LAMELLA_API CellList : public Cell {
   // Counted from the end if negative; throws Index.
   Ref<Cell> operator[](int64_t index) const;
   void append(Ref<Cell> cell);
-
 };
 
 // Cells called one after the other, each with the outputs of the one before.

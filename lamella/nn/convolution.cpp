@@ -13,9 +13,9 @@ Conv2d::Conv2d(int64_t in_channels, int64_t out_channels, Pair kernel_size,
       options_(options) {
   require_positive("Conv2d", "in_channels", in_channels);
   require_positive("Conv2d", "out_channels", out_channels);
-  for (const auto& [name, pair] :
-       {std::pair<std::string_view, Pair>{"kernel_size", kernel_size},
-        {"stride", options.stride}, {"dilation", options.dilation}}) {
+  for (const auto& [name, pair] : {std::pair<std::string_view, Pair>{"kernel_size", kernel_size},
+                                   {"stride", options.stride},
+                                   {"dilation", options.dilation}}) {
     require_positive("Conv2d", name, std::min(pair.height, pair.width));
   }
   require_positive("Conv2d", "group", options.group);
@@ -28,8 +28,10 @@ Conv2d::Conv2d(int64_t in_channels, int64_t out_channels, Pair kernel_size,
   }
   const Shape shape{out_channels, in_channels / options.group, kernel_size.height,
                     kernel_size.width};
-  weight_ = add_parameter("weight", make_ref<Parameter>(options.weight_init.or_else(default_weight())
-                                                            .make(shape, options.dtype, "weight")));
+  weight_ = add_parameter(
+      "weight",
+      make_ref<Parameter>(
+          options.weight_init.or_else(default_weight()).make(shape, options.dtype, "weight")));
   if (options.bias == Bias::Added) {
     bias_ = add_parameter("bias",
                           make_ref<Parameter>(options.bias_init.or_else(default_bias(shape))

@@ -16,7 +16,8 @@ Initial default_bias(const Shape& weight_shape) {
 }
 
 void require_positive(std::string_view layer, std::string_view argument, int64_t value) {
-  if (value < 1) fail(ErrorKind::Value, "[{}] {} must be at least 1, got {}", layer, argument, value);
+  if (value < 1)
+    fail(ErrorKind::Value, "[{}] {} must be at least 1, got {}", layer, argument, value);
 }
 
 Dense::Dense(int64_t in_channels, int64_t out_channels, const DenseOptions& options)
@@ -24,8 +25,10 @@ Dense::Dense(int64_t in_channels, int64_t out_channels, const DenseOptions& opti
   require_positive("Dense", "in_channels", in_channels);
   require_positive("Dense", "out_channels", out_channels);
   const Shape shape{out_channels, in_channels};
-  weight_ = add_parameter("weight", make_ref<Parameter>(options.weight_init.or_else(default_weight())
-                                                            .make(shape, options.dtype, "weight")));
+  weight_ = add_parameter(
+      "weight",
+      make_ref<Parameter>(
+          options.weight_init.or_else(default_weight()).make(shape, options.dtype, "weight")));
   if (options.bias == Bias::Added) {
     bias_ = add_parameter("bias",
                           make_ref<Parameter>(options.bias_init.or_else(default_bias(shape))
@@ -59,8 +62,7 @@ Embedding::Embedding(int64_t vocab_size, int64_t embedding_size, const Embedding
   Tensor table =
       options.table_init.make({vocab_size, embedding_size}, options.dtype, "embedding_table");
   if (padding_index_) {
-    const Tensor is_padding =
-        ops::equal(ops::element_numbers({vocab_size, 1}), *padding_index_);
+    const Tensor is_padding = ops::equal(ops::element_numbers({vocab_size, 1}), *padding_index_);
     table = ops::where(is_padding, 0.0, table);
   }
   table_ = add_parameter("embedding_table", make_ref<Parameter>(table));
@@ -69,8 +71,7 @@ Embedding::Embedding(int64_t vocab_size, int64_t embedding_size, const Embedding
 Tensor Embedding::construct(const Tensor& x) {
   Tensor table = use(table_);
   if (padding_index_) {
-    const Tensor is_padding =
-        ops::equal(ops::element_numbers({vocab_size_, 1}), *padding_index_);
+    const Tensor is_padding = ops::equal(ops::element_numbers({vocab_size_, 1}), *padding_index_);
     table = ops::where(is_padding, ops::stop_gradient(table), table);
   }
   return ops::gather(table, x, 0);

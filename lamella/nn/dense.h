@@ -1,8 +1,8 @@
 // Layers whose work is a matrix product, or a look-up in one.
 #pragma once
 
-#include "lamella/nn/initializer.h"
 #include "lamella/nn/activation.h"
+#include "lamella/nn/initializer.h"
 
 namespace lamella::nn {
 
@@ -12,7 +12,7 @@ enum class Bias : uint8_t { None, Added };
 class LAMELLA_API ActivationChoice {
  public:
   ActivationChoice() = default;
-  ActivationChoice(const char* name) : cell_(get_activation(name)) {}  // NOLINT: implicit
+  ActivationChoice(const char* name) : cell_(get_activation(name)) {}         // NOLINT: implicit
   ActivationChoice(const std::string& name) : cell_(get_activation(name)) {}  // NOLINT
   template <typename T>
     requires std::is_base_of_v<Cell, T>
@@ -76,8 +76,8 @@ class LAMELLA_API Embedding : public Cell {
   Ref<Parameter> table_;
 };
 
-// What Dense and the convolutions begin with: weights by HeUniform with slope sqrt(5), biases uniform
-// within 1 / sqrt(fan_in of the weight).
+// What Dense and the convolutions begin with: weights by HeUniform with slope sqrt(5), biases
+// uniform within 1 / sqrt(fan_in of the weight).
 LAMELLA_API Initial default_weight();
 LAMELLA_API Initial default_bias(const Shape& weight_shape);
 

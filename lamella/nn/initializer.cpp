@@ -162,8 +162,8 @@ Tensor XavierNormal::operator()(const Shape& shape, DType dtype) const {
 }
 
 double gain_of(std::string_view nonlinearity, double negative_slope) {
-  const bool is_linear = nonlinearity == "linear" || nonlinearity == "sigmoid" ||
-                         nonlinearity.substr(0, 4) == "conv";
+  const bool is_linear =
+      nonlinearity == "linear" || nonlinearity == "sigmoid" || nonlinearity.substr(0, 4) == "conv";
   if (is_linear) return 1;
   if (nonlinearity == "tanh") return 5.0 / 3;
   if (nonlinearity == "relu") return std::sqrt(2.0);

@@ -69,8 +69,7 @@ Tensor SmoothL1Loss::construct(const Tensor& logits, const Tensor& labels) {
 
 Tensor BCEWithLogitsLoss::construct(const Tensor& input, const Tensor& target) {
   return ops::binary_cross_entropy_with_logits(input, target, given_or(options_.weight, 1),
-                                               given_or(options_.pos_weight, 1),
-                                               text(reduction()));
+                                               given_or(options_.pos_weight, 1), text(reduction()));
 }
 
 }  // namespace lamella::nn

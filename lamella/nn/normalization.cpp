@@ -14,10 +14,10 @@ BatchNorm::BatchNorm(int64_t num_features, const BatchNormOptions& options)
     fail(ErrorKind::Value, "[BatchNorm] momentum must be in [0, 1], got {}", options.momentum);
   }
   const auto parameter = [&](const char* name, const Initial& initial, bool trained) {
-    return add_parameter(name, make_ref<Parameter>(
-                                   initial.make({num_features}, options.dtype, name),
-                                   std::string(Parameter::kUnnamed),
-                                   ParameterOptions{.requires_grad = trained}));
+    return add_parameter(name,
+                         make_ref<Parameter>(initial.make({num_features}, options.dtype, name),
+                                             std::string(Parameter::kUnnamed),
+                                             ParameterOptions{.requires_grad = trained}));
   };
   moving_mean_ = parameter("moving_mean", options.moving_mean_init, false);
   moving_variance_ = parameter("moving_variance", options.moving_var_init, false);
@@ -39,8 +39,8 @@ Tensor BatchNorm::construct(const Tensor& x) {
   const std::vector<Tensor> normed = ops::batch_norm(x, gamma, beta, options_.eps);
   if (training()) {
     const double old_share = options_.momentum, new_share = 1 - options_.momentum;
-    const auto count = static_cast<double>(element_count(x.shape()).value()) /
-                       static_cast<double>(num_features_);
+    const auto count =
+        static_cast<double>(element_count(x.shape()).value()) / static_cast<double>(num_features_);
     const double unbiased = count > 1 ? count / (count - 1) : 1;
     const auto step = [&](const Tensor& moving, const Tensor& batch, double share) {
       moving.assign(moving * old_share +
@@ -76,8 +76,8 @@ LayerNorm::LayerNorm(const Shape& normalized_shape, const LayerNormOptions& opti
   }
   gamma_ = add_parameter("gamma", make_ref<Parameter>(options.gamma_init.make(
                                       normalized_shape, options.dtype, "gamma")));
-  beta_ = add_parameter("beta", make_ref<Parameter>(options.beta_init.make(
-                                    normalized_shape, options.dtype, "beta")));
+  beta_ = add_parameter(
+      "beta", make_ref<Parameter>(options.beta_init.make(normalized_shape, options.dtype, "beta")));
 }
 
 Tensor LayerNorm::construct(const Tensor& x) {

@@ -1,8 +1,8 @@
 // Normalisation layers.
 #pragma once
 
-#include "lamella/nn/initializer.h"
 #include "lamella/nn/cell.h"
+#include "lamella/nn/initializer.h"
 
 namespace lamella::nn {
 

@@ -52,8 +52,7 @@ Tensor Adam::update(const Update& update) {
     divisor = ops::maximum(largest_[update.index]->tensor(), v);
     write(largest_[update.index], divisor);
   }
-  const Tensor direction =
-      options_.nesterov == Nesterov::On ? moved(m, options_.beta1, g) : m;
+  const Tensor direction = options_.nesterov == Nesterov::On ? moved(m, options_.beta1, g) : m;
   return update.parameter -
          direction * (update.rate * correction) / (ops::sqrt(divisor) + options_.eps);
 }

@@ -177,8 +177,10 @@ Rates piecewise_constant_lr(const std::vector<int64_t>& milestone,
   for (size_t i = 0; i < milestone.size(); ++i) {
     const auto begun = static_cast<int64_t>(rates.size());
     if (milestone[i] <= begun) {
-      fail(ErrorKind::Value, "[piecewise_constant_lr] milestones must rise from 1 on, but {} "
-           "follows {}", milestone[i], begun);
+      fail(ErrorKind::Value,
+           "[piecewise_constant_lr] milestones must rise from 1 on, but {} "
+           "follows {}",
+           milestone[i], begun);
     }
     rates.resize(static_cast<size_t>(milestone[i]), learning_rates[i]);
   }
@@ -207,9 +209,8 @@ Rates inverse_decay_lr(double learning_rate, double decay_rate, ScheduleLength l
 }
 
 Rates cosine_decay_lr(double min_lr, double max_lr, ScheduleLength length, int64_t decay_epoch) {
-  return by_epoch("cosine_decay_lr", length, decay_epoch, [&](int64_t epoch) {
-    return cosine(min_lr, max_lr, epoch, decay_epoch);
-  });
+  return by_epoch("cosine_decay_lr", length, decay_epoch,
+                  [&](int64_t epoch) { return cosine(min_lr, max_lr, epoch, decay_epoch); });
 }
 
 Rates polynomial_decay_lr(double learning_rate, double end_learning_rate, ScheduleLength length,
@@ -235,7 +236,8 @@ double rate_at(const LearningRate& rate, int64_t step) {
 }
 
 void check_rate(const LearningRate& rate, std::string_view what) {
-  if (const double* number = std::get_if<double>(&rate)) return require_rate(what, "the rate", *number);
+  if (const double* number = std::get_if<double>(&rate))
+    return require_rate(what, "the rate", *number);
   if (const Rates* rates = std::get_if<Rates>(&rate)) {
     if (rates->empty()) fail(ErrorKind::Value, "[{}] the list of rates is empty", what);
     for (double each : *rates) require_rate(what, "the rate", each);

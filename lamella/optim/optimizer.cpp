@@ -60,7 +60,8 @@ Optimizer::Optimizer(const OptimizerParameters& parameters, const Settings& sett
     }
     if (group.weight_decay) plan.decay = add_schedule(*group.weight_decay, "");
     for (const Ref<nn::Parameter>& parameter : group.parameters) {
-      if (!parameter) fail(ErrorKind::Type, "[{}] a group holds what is no parameter", settings.name);
+      if (!parameter)
+        fail(ErrorKind::Type, "[{}] a group holds what is no parameter", settings.name);
       if (!is_float(parameter->dtype())) {
         fail(ErrorKind::Type, "[{}] only float parameters are trained, '{}' is {}", settings.name,
              parameter->name(), text(parameter->type()));
@@ -94,9 +95,9 @@ Optimizer::Optimizer(const OptimizerParameters& parameters, const Settings& sett
     };
     return key(a) < key(b);
   });
-  global_step_ = make_ref<nn::Parameter>(
-      nn::filled({DType::Int32, Layout::RowMajor, {1}}, 0), "global_step",
-      nn::ParameterOptions{.requires_grad = false});
+  global_step_ =
+      make_ref<nn::Parameter>(nn::filled({DType::Int32, Layout::RowMajor, {1}}, 0), "global_step",
+                              nn::ParameterOptions{.requires_grad = false});
   add_parameter("global_step", global_step_);
   step_version_ = global_step_->tensor().storage()->version();
   // First values are computed now, so that the first step is the same graph as the second.
@@ -221,18 +222,19 @@ Tensors Optimizer::construct(const Tensors& gradients) {
     const Tensor value = widened ? ops::cast(tensor, DType::Float32) : tensor;
     const Plan& plan = plans_[index];
     const double decay = plan.decays ? value_of(plan.decay, step) : 0;
-    const Tensor updated = update({.index = index,
-                                   .parameter = value,
-                                   .gradient = prepared_gradient(index, value, gradients[index], decay),
-                                   .rate = value_of(plan.rate, step),
-                                   .decays = plan.decays,
-                                   .weight_decay = decay,
-                                   .step = step});
+    const Tensor updated =
+        update({.index = index,
+                .parameter = value,
+                .gradient = prepared_gradient(index, value, gradients[index], decay),
+                .rate = value_of(plan.rate, step),
+                .decays = plan.decays,
+                .weight_decay = decay,
+                .step = step});
     writes_.emplace_back(parameters_[index],
                          widened ? ops::cast(updated, tensor.dtype()) : updated);
   }
-  const Tensor next_step = nn::filled({DType::Int32, Layout::RowMajor, {1}},
-                                      static_cast<double>(step + 1));
+  const Tensor next_step =
+      nn::filled({DType::Int32, Layout::RowMajor, {1}}, static_cast<double>(step + 1));
   for (const auto& [parameter, value] : writes_) parameter->tensor().assign(value);
   writes_.clear();
   global_step_->tensor().assign(next_step);

@@ -83,7 +83,7 @@ class LAMELLA_API Optimizer : public nn::Cell {
   struct Update {
     size_t index;
     Tensor parameter;
-    Tensor gradient;      // with loss scale and weight decay taken in
+    Tensor gradient;  // with loss scale and weight decay taken in
     double rate;
     bool decays;
     double weight_decay;  // for Decoupled
