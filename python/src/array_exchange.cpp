@@ -323,7 +323,7 @@ PyObject* array_of(const Tensor& tensor) {
     type.dtype = DType::Float32;
   }
   {
-    const HostRelease released;
+    const HostReleased released;
     buffer = source.storage()->share();
     if (!buffer && type.layout != Layout::RowMajor) {
       buffer = source.data();

@@ -5,11 +5,13 @@
 #include "python/src/dtype_object.h"
 #include "python/src/errors.h"
 #include "python/src/function_object.h"
+#include "python/src/host_lock.h"
 #include "python/src/tensor_object.h"
 #include <nanobind/nanobind.h>
 
 NB_MODULE(_native, module) {
   namespace bind = lamella::python;
+  bind::install_host();
   bind::add_error_translation();
   bind::add_dtypes(module);
   bind::add_tensor_type(module);

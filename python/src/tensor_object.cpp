@@ -111,7 +111,7 @@ nb::object only_element(const Tensor& tensor, const char* asked) {
   }
   Buffer data;
   {
-    const HostRelease released;
+    const HostReleased released;
     data = tensor.data();
   }
   return element(data.data(), tensor.dtype());
@@ -193,7 +193,7 @@ PyObject* item(PyObject* self, PyObject* const* arguments, Py_ssize_t count) {
 PyObject* wait(PyObject* self, PyObject*) {
   return guarded([&]() -> PyObject* {
     {
-      const HostRelease released;
+      const HostReleased released;
       tensor_of(self).wait();
     }
     return Py_NewRef(self);
