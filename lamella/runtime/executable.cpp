@@ -321,6 +321,7 @@ Executable::Instance& Executable::instance(std::span<const int64_t> bindings,
     }
   }
   hasher.add(donated);
+  hasher.add(static_cast<uint64_t>(thread_count()));  // scratch memory is planned for as many
   const Hash128 key = hasher.digest();
   if (const auto found = instances_.find(key); found != instances_.end()) return *found->second;
   if (instances_.size() >= kMostInstances) instances_.clear();
