@@ -1,4 +1,5 @@
-// Reading and writing at positions that are data. Every index is checked before anything is written.
+// Reading and writing at positions that are data. Every index is checked before anything is
+// written.
 #include "lamella/kernels/indexing.h"
 
 #include <limits>

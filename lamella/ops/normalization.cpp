@@ -1,6 +1,6 @@
-// Normalisation over features (layer norm, root mean square norm), channels (batch norm) and groups.
-// Forward and backward read their operand once for the statistics; what is 16-bit is computed in
-// float32, and statistics stay float32.
+// Normalisation over features (layer norm, root mean square norm), channels (batch norm) and
+// groups. Forward and backward read their operand once for the statistics; what is 16-bit is
+// computed in float32, and statistics stay float32.
 #include "lamella/ops/functions.h"
 #include "lamella/ops/infer_rules.h"
 #include "lamella/ops/tensor_operators.h"

@@ -230,8 +230,8 @@ Tensor integers(const Shape& shape, const Operand& low, const Operand& high, DTy
 
 Tensor dropout(const Operand& x, const Operand& p) {
   if (p.is_number() && !(p.number() >= 0 && p.number() <= 1)) {
-    throw Error(ErrorKind::Value,
-                fmt::format("[dropout] p must be in [0, 1], got {}", p.number()), p.location());
+    throw Error(ErrorKind::Value, fmt::format("[dropout] p must be in [0, 1], got {}", p.number()),
+                p.location());
   }
   const Draw draw(x.location());
   return random_dropout(x, p, draw.seed, draw.offset);

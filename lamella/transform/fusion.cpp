@@ -244,7 +244,8 @@ class Fuser {
         }
         continue;
       }
-      // Memory of the group itself, seen under another shape, is not there before the group has run.
+      // Memory of the group itself, seen under another shape, is not there before the group has
+      // run.
       const int owner = group_of(memory_owner(viewed.base));
       if (owner == number || std::find(allies.begin(), allies.end(), owner) != allies.end()) {
         return std::nullopt;
@@ -287,8 +288,8 @@ class Fuser {
     const FusionGroup& rows =
         left.group.reduction != tile::Reduction::None ? left.group : right.group;
     if (!externals_collapse(rows, left) || !externals_collapse(rows, right)) return false;
-    // What one reads of the other through memory need not lie where the domain's points do; and with
-    // no path between the two, none can run through a third group.
+    // What one reads of the other through memory need not lie where the domain's points do; and
+    // with no path between the two, none can run through a third group.
     if (left.ancestors.meets(right.ids) || right.ancestors.meets(left.ids)) return false;
     return true;
   }
