@@ -140,6 +140,11 @@ void Ir::store(LLVMValueRef value, LLVMValueRef address, unsigned alignment) {
   LLVMSetAlignment(LLVMBuildStore(builder_, value, address), alignment);
 }
 
+void Ir::prefetch_for_writing(LLVMValueRef address) {
+  intrinsic("llvm.prefetch", {pointer},
+            {address, integer(i32, 1), integer(i32, 3), integer(i32, 1)});
+}
+
 LLVMValueRef Ir::stack_slot(LLVMTypeRef type, int64_t count, unsigned alignment) {
   // At the start of the entry block, so that a slot asked for inside a loop exists once.
   const LLVMBasicBlockRef here = LLVMGetInsertBlock(builder_);
