@@ -82,6 +82,15 @@ Axes reduced_axes(const Node& node) {
   return normalize_axes(node.attribute<Axes>(0), rank(node.operand(0)->type().shape), "reduce");
 }
 
+// One value for each reduced part, repeated to x's shape and in x's memory order, so that what follows
+// stays in it.
+Tensor repeated_like(const Tensor& reduced, const Tensor& x) {
+  const Layout layout = x.type().layout;
+  const bool other = x.rank() >= 3 && layout != reduced.type().layout;
+  const Tensor ordered = other ? ops::with_layout(reduced, static_cast<int64_t>(layout)) : reduced;
+  return ops::broadcast_to(ordered, x.shape());
+}
+
 // The gradient of a maximum or minimum: shared equally among the elements that reach it.
 void extremum_vjp(VjpCall& call) {
   const Tensor x = call.operand(0);
@@ -172,22 +181,22 @@ Tensor zeros_of(const TensorType& type) {
 LAMELLA_OP(reduce_sum, (Operand x, Axes axes),
     .doc = "The sum over inner or over outer axes, which keep size 1.",
     LAMELLA_REDUCTION_PRIMITIVE_FIELDS(Opcode::ReduceSum, kNumbers,
-                                       "np.sum(x, axis=axes, keepdims=True)"))
+                                       "np.sum(x, axis=axes_, keepdims=True)"))
 
 LAMELLA_OP(reduce_prod, (Operand x, Axes axes),
     .doc = "The product over inner or over outer axes, which keep size 1.",
     LAMELLA_REDUCTION_PRIMITIVE_FIELDS(Opcode::ReduceProd, kNumbers,
-                                       "np.prod(x, axis=axes, keepdims=True)"))
+                                       "np.prod(x, axis=axes_, keepdims=True)"))
 
 LAMELLA_OP(reduce_max, (Operand x, Axes axes),
     .doc = "The maximum over inner or over outer axes, which keep size 1; NaN if any is NaN.",
     LAMELLA_REDUCTION_PRIMITIVE_FIELDS(Opcode::ReduceMax, kAnyDType,
-                                       "np.max(x, axis=axes, keepdims=True)"))
+                                       "np.max(x, axis=axes_, keepdims=True)"))
 
 LAMELLA_OP(reduce_min, (Operand x, Axes axes),
     .doc = "The minimum over inner or over outer axes, which keep size 1; NaN if any is NaN.",
     LAMELLA_REDUCTION_PRIMITIVE_FIELDS(Opcode::ReduceMin, kAnyDType,
-                                       "np.min(x, axis=axes, keepdims=True)"))
+                                       "np.min(x, axis=axes_, keepdims=True)"))
 
 LAMELLA_OP(sum, (Operand x, Axes axis = {}, bool keepdims = false),
     .doc = "The sum along axes (none given: all). Integers and bools add up in int64; the sum of "
@@ -197,7 +206,7 @@ LAMELLA_OP(sum, (Operand x, Axes axis = {}, bool keepdims = false),
       return reduce_composite(call, ops::reduce_sum);
     }),
     .vjp = vjp([](VjpCall& call) {
-      call.give(0, ops::broadcast_to(with_axes(call.cotangent(), call), call.operand(0).shape()));
+      call.give(0, repeated_like(with_axes(call.cotangent(), call), call.operand(0)));
     }),
     .reference = numpy("np.sum(x, axis=axes(axis), keepdims=keepdims)", 16), .cost = Cost{1},
     .samples = Samples{"randn(3, 5)", "randn(3, 5, 4), axis=(0, 2)", "randn(2, 70), axis=(1,), keepdims=True",
@@ -221,7 +230,7 @@ LAMELLA_OP(mean, (Operand x, Axes axis = {}, bool keepdims = false),
       const Tensor x = call.operand(0);
       const Tensor share = with_axes(call.cotangent(), call) /
                            ops::size_as(x.dtype(), x.shape(), reduced_axes(call.node()));
-      call.give(0, ops::broadcast_to(share, x.shape()));
+      call.give(0, repeated_like(share, x));
     }),
     .reference = numpy("np.mean(x, axis=axes(axis), keepdims=keepdims)", 16), .cost = Cost{1},
     .samples = Samples{"randn(3, 5)", "randn(3, 5, 4), axis=(0, 2)", "randn(2, 70), axis=(1,), keepdims=True"})

@@ -244,6 +244,11 @@ class Fuser {
         }
         continue;
       }
+      // Memory of the group itself, seen under another shape, is not there before the group has run.
+      const int owner = group_of(memory_owner(viewed.base));
+      if (owner == number || std::find(allies.begin(), allies.end(), owner) != allies.end()) {
+        return std::nullopt;
+      }
       // Column values meet only numbers and column values.
       if (group.reduction == tile::Reduction::Columns && !placed->full) return std::nullopt;
       if (!collapses(group, viewed, placed->domain_axis)) return std::nullopt;
@@ -273,15 +278,18 @@ class Fuser {
     const WorkingGroup &left = at(a), &right = at(b);
     if (left.kernel != nullptr || right.kernel != nullptr || !compatible(left.group, right.group))
       return false;
+    // What a column gives is complete only when its loop has ended: no element of the same loop
+    // reads it.
+    if (left.group.reduction == tile::Reduction::Columns &&
+        (left.ancestors.meets(right.ids) || right.ancestors.meets(left.ids))) {
+      return false;
+    }
     const FusionGroup& rows =
         left.group.reduction != tile::Reduction::None ? left.group : right.group;
     if (!externals_collapse(rows, left) || !externals_collapse(rows, right)) return false;
-    // No third group may lie between the two.
-    for (const WorkingGroup& other : groups_) {
-      if (other.merged_away || &other == &left || &other == &right) continue;
-      if (other.ancestors.meets(left.ids) && right.ancestors.meets(other.ids)) return false;
-      if (other.ancestors.meets(right.ids) && left.ancestors.meets(other.ids)) return false;
-    }
+    // What one reads of the other through memory need not lie where the domain's points do; and with
+    // no path between the two, none can run through a third group.
+    if (left.ancestors.meets(right.ids) || right.ancestors.meets(left.ids)) return false;
     return true;
   }
 
@@ -330,8 +338,8 @@ class Fuser {
     // The most recent producer first: it is the likeliest to share the domain.
     std::vector<int> candidates = from;
     std::sort(candidates.rbegin(), candidates.rend());
+    // Producers that can become one group with a candidate are taken in if the node then fits.
     for (int candidate : candidates) {
-      // Producers that can become one group with the candidate, taken in if the node then fits.
       std::vector<int> allies;
       for (int other : candidates) {
         if (other != candidate && can_merge(candidate, other)) allies.push_back(other);
@@ -340,6 +348,8 @@ class Fuser {
           join_with(candidate, allies, node, from)) {
         return;
       }
+    }
+    for (int candidate : candidates) {
       if (join_with(candidate, {}, node, from)) return;
     }
     std::vector<ViewedValue> external;
