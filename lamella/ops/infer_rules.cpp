@@ -14,12 +14,15 @@ TensorType broadcast(InferCall& call) {
     }
   }
   result.layout = Layout::RowMajor;
+  // That of the first operand with all of the elements; if none has, of the first of full rank.
+  const TensorType* leading = nullptr;
   for (const TensorType* operand : call.operands) {
-    if (operand->shape.size() == result.shape.size()) {
-      result.layout = operand->layout;
-      break;
-    }
+    if (operand->shape.size() != result.shape.size()) continue;
+    const bool whole = operand->shape == result.shape;
+    if (whole || leading == nullptr) leading = operand;
+    if (whole) break;
   }
+  if (leading != nullptr) result.layout = leading->layout;
   return result;
 }
 

@@ -340,7 +340,8 @@ LAMELLA_OP(var, (Operand x, Axes axis = {}, bool keepdims = false, int64_t ddof 
       const Tensor total = ops::sum(ops::square(distance), axes, call.attribute<bool>(1));
       Dim count = 1;
       for (int64_t axis : axes) count = count * x.shape()[static_cast<size_t>(axis)];
-      const Dim divisor = count - call.attribute<int64_t>(2);
+      Dim divisor = count - call.attribute<int64_t>(2);
+      if (divisor.certainly_below(0)) divisor = 0;
       return std::vector{total / Tensor(Value::size(x.dtype(), divisor))};
     }),
     .vjp = from_composite,
