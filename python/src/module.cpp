@@ -2,6 +2,7 @@
 #include "python/src/array_exchange.h"
 #include "python/src/autodiff.h"
 #include "python/src/context.h"
+#include "python/src/dataset.h"
 #include "python/src/dtype_object.h"
 #include "python/src/errors.h"
 #include "python/src/function_object.h"
@@ -21,4 +22,7 @@ NB_MODULE(_native, module) {
   bind::add_random(module);
   bind::add_autodiff(module);
   bind::add_context(module);
+  nanobind::module_ data = module.def_submodule("data");
+  bind::add_datasets(data);
+  bind::add_transforms(data);
 }
