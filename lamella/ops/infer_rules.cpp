@@ -28,9 +28,13 @@ TensorType broadcast(InferCall& call) {
 
 }  // namespace
 
-void same(InferCall& call) { call.results.push_back(call.operand(0)); }
+void same(InferCall& call) {
+  call.results.push_back(call.operand(0));
+}
 
-void elementwise(InferCall& call) { call.results.push_back(broadcast(call)); }
+void elementwise(InferCall& call) {
+  call.results.push_back(broadcast(call));
+}
 
 void predicate(InferCall& call) {
   TensorType result = broadcast(call);

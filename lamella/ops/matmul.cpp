@@ -22,7 +22,8 @@ Tensor swap_last(const Tensor& x) {
 void infer_matmul(InferCall& call) {
   const TensorType &x = call.operand(0), &y = call.operand(1);
   if (x.shape.size() < 2 || y.shape.size() < 2) {
-    fail(ErrorKind::Value, "[matrix_product] operands need at least 2 axes (x: {}, y: {})", text(x), text(y));
+    fail(ErrorKind::Value, "[matrix_product] operands need at least 2 axes (x: {}, y: {})", text(x),
+         text(y));
   }
   const Dim inner = x.shape.back(), other = y.shape[y.shape.size() - 2];
   if (inner != other) {
