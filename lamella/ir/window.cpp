@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "lamella/base/env.h"
+#include "lamella/base/host.h"
 #include "lamella/ir/runtime_interface.h"
 #include "lamella/ir/tensor.h"
 
@@ -88,7 +89,7 @@ Window::~Window() {
 
 Results Window::record(const Operator& op, std::span<Value* const> operands,
                        Ref<const Attributes> attributes, const SourceLocation& location) {
-  std::lock_guard lock(mutex_);
+  const auto lock = lock_beside_host(mutex_);
   if (flush_requested_) flush();
   const auto pending = static_cast<int64_t>(nodes_.size());
   if (pending >= limits_.loop && !in_gradient_scope()) {
@@ -129,11 +130,12 @@ Results Window::record(const Operator& op, std::span<Value* const> operands,
 }
 
 void Window::journal(Storage& storage) {
-  std::lock_guard lock(mutex_);
+  const auto lock = lock_beside_host(mutex_);
   journal_.push_back({Ref<Storage>(&storage), storage.current(), storage.version()});
 }
 
 void Window::flush() {
+  const HostReleased released;
   std::lock_guard lock(mutex_);
   flush_requested_ = false;
   if (flushing_ || nodes_.empty()) {

@@ -8,6 +8,7 @@
 #include "lamella/base/error.h"
 #include "lamella/base/hash.h"
 #include "lamella/base/parallel.h"
+#include "lamella/kernels/library_dtypes.h"
 
 namespace lamella::kernels::onednn {
 
@@ -81,6 +82,11 @@ dnnl::memory::dims dims(const Axes& axes) {
   return {axes.begin(), axes.end()};
 }
 
+dnnl::memory::data_type data_type(DType dtype) {
+  LAMELLA_CHECK(dtype == DType::Float32 || dtype == DType::BFloat16);
+  return dtype == DType::Float32 ? dnnl::memory::data_type::f32 : dnnl::memory::data_type::bf16;
+}
+
 constexpr int64_t aligned(int64_t bytes) {
   return (bytes + 63) / 64 * 64;
 }
@@ -97,12 +103,12 @@ dnnl::engine& engine() {
   return *engine;
 }
 
-dnnl::memory::desc plain(const Axes& sizes, const Axes& strides) {
-  return {dims(sizes), dnnl::memory::data_type::f32, dims(strides)};
+dnnl::memory::desc plain(DType dtype, const Axes& sizes, const Axes& strides) {
+  return {dims(sizes), data_type(dtype), dims(strides)};
 }
 
-dnnl::memory::desc any_layout(const Axes& sizes) {
-  return {dims(sizes), dnnl::memory::data_type::f32, dnnl::memory::format_tag::any};
+dnnl::memory::desc any_layout(DType dtype, const Axes& sizes) {
+  return {dims(sizes), data_type(dtype), dnnl::memory::format_tag::any};
 }
 
 dnnl::primitive_attr attributes() {
@@ -216,3 +222,28 @@ std::shared_ptr<const Plan> plan_for(const Signature& signature, FunctionRef<voi
 }
 
 }  // namespace lamella::kernels::onednn
+
+namespace lamella::kernels {
+
+namespace {
+
+bool is_amd() {
+#if defined(__x86_64__) && defined(__GNUC__)
+  return __builtin_cpu_is("amd") != 0;
+#else
+  return false;
+#endif
+}
+
+}  // namespace
+
+bool library_takes(DType dtype) {
+  static const bool fast_bfloat16 = [] {
+    const dnnl::cpu_isa isa = dnnl::get_effective_cpu_isa();
+    return isa >= dnnl::cpu_isa::avx512_core_amx ||
+           (isa >= dnnl::cpu_isa::avx512_core_bf16 && is_amd());
+  }();
+  return dtype == DType::Float32 || (dtype == DType::BFloat16 && fast_bfloat16);
+}
+
+}  // namespace lamella::kernels

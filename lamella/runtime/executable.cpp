@@ -5,8 +5,12 @@
 #include <chrono>
 #include <cstring>
 
+#include "lamella/base/host.h"
+#include "lamella/base/parallel.h"
 #include "lamella/device/pool.h"
+#include "lamella/ir/text.h"
 #include "lamella/runtime/counters.h"
+#include "lamella/runtime/dump.h"
 #include "lamella/transform/lowering.h"
 
 namespace lamella {
@@ -69,9 +73,13 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
 
 Executable::Executable(Graph graph) : graph_(std::move(graph)) {
   const auto start = std::chrono::steady_clock::now();
+  const GraphDump dump;
+  if (dump.wanted()) dump.write("1-lowered", print(graph_));
   legalize_views(graph_);
   remove_dead_nodes(graph_);
+  if (dump.wanted()) dump.write("2-legalized", print(graph_));
   const Fusion fusion = fuse(graph_);
+  if (dump.wanted()) dump.write("3-fused", print(fusion));
   std::vector<tile::Program> programs;
   std::vector<size_t> program_steps;
   for (size_t i = 0; i < fusion.steps.size(); ++i) {
@@ -85,6 +93,11 @@ Executable::Executable(Graph graph) : graph_(std::move(graph)) {
       program_steps.push_back(i);
       ++report_.kernels;
     }
+  }
+  if (dump.wanted()) {
+    std::string programs_text;
+    for (const tile::Program& program : programs) programs_text += tile::print(program) + "\n";
+    dump.write("4-tiles", programs_text);
   }
   const auto kernels = tile::compile_all(programs, tile::native_instruction_set());
   for (size_t i = 0; i < kernels.size(); ++i) steps_[program_steps[i]].code = kernels[i];
@@ -309,6 +322,7 @@ Executable::Instance& Executable::instance(std::span<const int64_t> bindings,
     }
   }
   hasher.add(donated);
+  hasher.add(static_cast<uint64_t>(thread_count()));  // scratch memory is planned for as many
   const Hash128 key = hasher.digest();
   if (const auto found = instances_.find(key); found != instances_.end()) return *found->second;
   if (instances_.size() >= kMostInstances) instances_.clear();
@@ -369,6 +383,7 @@ std::vector<Buffer> Executable::run(std::span<const int64_t> bindings,
     }
   }
   for (const Instance::Batch& batch : sized.batches) {
+    poll_host();
     const Step& step = steps_[batch.first];
     Instance::StepInstance& instance = sized.steps[batch.first];
     char* scratch =

@@ -15,10 +15,11 @@ namespace nb = nanobind;
 namespace lamella::python {
 
 void add_context(nb::module_& module) {
+  module.def("version", [] { return LAMELLA_VERSION; }, "The version of this build.");
   module.def(
       "flush",
       [] {
-        const HostRelease released;
+        const HostReleased released;
         Window::of_thread().flush();
       },
       "Runs this thread's pending operations.");
@@ -27,7 +28,7 @@ void add_context(nb::module_& module) {
       [](int64_t operations) {
         WindowLimits limits = Window::of_thread().limits();
         limits.fixed = operations;
-        const HostRelease released;
+        const HostReleased released;
         Window::of_thread().flush();
         Window::of_thread().set_limits(limits);
       },

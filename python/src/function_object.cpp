@@ -322,13 +322,17 @@ nb::object make(std::unique_ptr<FunctionData> data) {
   return nb::steal(reinterpret_cast<PyObject*>(object));
 }
 
+PyObject* doc_of(const OpDef& op) {
+  const std::string_view doc = op.fields().doc.value;
+  return PyUnicode_FromStringAndSize(doc.data(), static_cast<Py_ssize_t>(doc.size()));
+}
+
 // The operator under its own name and parameters.
 nb::object canonical_function(const OpDef& op) {
   auto data = std::make_unique<FunctionData>();
   data->op = &op;
   data->name = op.name();
-  const std::string doc(op.fields().doc.value);
-  data->doc = PyUnicode_FromString(doc.c_str());
+  data->doc = doc_of(op);
   std::string signature = "(";
   size_t index = 0;
   for (const Parameter& parameter : op.parameters()) {
@@ -353,12 +357,12 @@ nb::object canonical_function(const OpDef& op) {
 // A dialect's function: `parameters` is a list of (name, aliases, has_default, default, operator's
 // parameter, keyword_only).
 nb::object dialect_function(const std::string& name, const std::string& op,
-                            const std::string& signature, const std::string& doc,
-                            const nb::list& parameters, bool variadic) {
+                            const std::string& signature, const nb::list& parameters,
+                            bool variadic) {
   auto data = std::make_unique<FunctionData>();
   data->op = &opdef(find_operator(op));
   data->name = name;
-  data->doc = PyUnicode_FromString(doc.c_str());
+  data->doc = doc_of(*data->op);
   data->signature = PyUnicode_FromString(signature.c_str());
   data->variadic = variadic;
   for (nb::handle row : parameters) {
@@ -451,6 +455,12 @@ void add_function_type(nb::module_& module) {
     functions.attr(name.c_str()) = function;
     by_name[name.c_str()] = function;
   }
+  functions.def(
+      "__getattr__",
+      [](const std::string& name) -> nb::object {
+        throw nb::attribute_error(("[" + name + "] Lamella has no such operator").c_str());
+      },
+      nb::arg("name"));
   module.def(
       "operators",
       [] {
@@ -471,7 +481,7 @@ void add_function_type(nb::module_& module) {
       },
       "Calls an operator by its name.");
   module.def("dialect_function", dialect_function, nb::arg("name"), nb::arg("op"),
-             nb::arg("signature"), nb::arg("doc"), nb::arg("parameters"), nb::arg("variadic"),
+             nb::arg("signature"), nb::arg("parameters"), nb::arg("variadic"),
              "A function that calls an operator under other parameter names and defaults.");
 }
 

@@ -1,22 +1,12 @@
-// Python's lock around long work of ours, and around short work of Python's in other threads.
+// Python's lock: taken by threads that touch Python, given up around long work
+// (lamella/base/host.h).
 #pragma once
 
 #include <nanobind/nanobind.h>
 
+#include "lamella/base/host.h"
+
 namespace lamella::python {
-
-// Gives up Python's lock while it lives, if this thread holds it.
-class HostRelease {
- public:
-  HostRelease() : state_(PyGILState_Check() ? PyEval_SaveThread() : nullptr) {}
-  ~HostRelease() {
-    if (state_ != nullptr) PyEval_RestoreThread(state_);
-  }
-  HostRelease(const HostRelease&) = delete;
-
- private:
-  PyThreadState* state_;
-};
 
 // Holds Python's lock while it lives, from any thread.
 class HostLock {
@@ -28,5 +18,8 @@ class HostLock {
  private:
   PyGILState_STATE state_;
 };
+
+// Tells Lamella how to give up the lock, and how to ask for Ctrl-C.
+void install_host();
 
 }  // namespace lamella::python
