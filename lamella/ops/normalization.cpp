@@ -5,7 +5,6 @@
 #include "lamella/ops/infer_rules.h"
 #include "lamella/ops/tensor_operators.h"
 
-// clang-format off
 namespace lamella {
 
 namespace {
@@ -29,8 +28,8 @@ void check_trailing(const InferCall& call, size_t index, const char* what, int64
   const Axes axes = trailing_axes(begin, rank(x.shape), call.op.name());
   const Shape expected(x.shape.begin() + axes.front(), x.shape.end());
   if (call.operand(index).shape != expected) {
-    fail(ErrorKind::Value, "[{}] {} must have shape {}, x's from axis {} on, got {} (x: {})", call.op.name(),
-         what, text(expected), axes.front(), text(call.operand(index)), text(x));
+    fail(ErrorKind::Value, "[{}] {} must have shape {}, x's from axis {} on, got {} (x: {})",
+         call.op.name(), what, text(expected), axes.front(), text(call.operand(index)), text(x));
   }
 }
 
@@ -38,7 +37,8 @@ void infer_trailing(InferCall& call) {
   const TensorType& x = call.operand(0);
   if (x.shape.empty()) fail(ErrorKind::Value, "[{}] x needs at least 1 axis", call.op.name());
   static constexpr const char* kNames[] = {"x", "weight", "bias"};
-  for (size_t i = 1; i < call.operands.size(); ++i) check_trailing(call, i, kNames[i], call.attribute<int64_t>(0));
+  for (size_t i = 1; i < call.operands.size(); ++i)
+    check_trailing(call, i, kNames[i], call.attribute<int64_t>(0));
   call.results.push_back({x.dtype, Layout::RowMajor, x.shape});
 }
 
@@ -78,11 +78,13 @@ Tensor per_channel(const Tensor& numbers, const Tensor& x) {
 void check_channels(const InferCall& call, size_t from, size_t to, std::string_view names) {
   const TensorType& x = call.operand(0);
   if (x.shape.size() < 2) {
-    fail(ErrorKind::Value, "[{}] x needs at least 2 axes, channels are axis 1, got {}", call.op.name(), text(x));
+    fail(ErrorKind::Value, "[{}] x needs at least 2 axes, channels are axis 1, got {}",
+         call.op.name(), text(x));
   }
   for (size_t i = from; i < to; ++i) {
     if (call.operand(i).shape == Shape{x.shape[1]}) continue;
-    fail(ErrorKind::Value, "[{}] {} must have shape [{}], one number a channel (axis 1), got {} (x: {})",
+    fail(ErrorKind::Value,
+         "[{}] {} must have shape [{}], one number a channel (axis 1), got {} (x: {})",
          call.op.name(), names, x.shape[1].text(), text(call.operand(i)), text(x));
   }
 }
@@ -320,4 +322,3 @@ LAMELLA_OP(group_norm, (Operand x, Operand weight, Operand bias, int64_t groups,
     .samples = Samples{"randn(2, 6, 4), randn(6), randn(6), groups=3", "randn(2, 4, 3, 3), randn(4), randn(4), groups=4"})
 
 }  // namespace lamella
-// clang-format on

@@ -9,7 +9,6 @@
 #include "lamella/ops/infer_rules.h"
 #include "lamella/ops/tensor_operators.h"
 
-// clang-format off
 namespace lamella {
 
 namespace {
@@ -19,8 +18,8 @@ constexpr DTypeSet kCounter = DTypeSet::of({DType::Int64});
 
 // The low `bits` bits of a word of each element, as a fraction in [0, 1) of a float dtype.
 Tensor fraction(const CompositeCall& call, int word, int bits, DType dtype) {
-  const Tensor words = ops::random_words(call[0], call[1],
-                                         ops::element_numbers(call.result_type().shape), word);
+  const Tensor words =
+      ops::random_words(call[0], call[1], ops::element_numbers(call.result_type().shape), word);
   const int64_t mask = (int64_t{1} << bits) - 1;
   return ops::cast(ops::bitwise_and(words, mask), dtype) * (1.0 / static_cast<double>(mask + 1));
 }
@@ -149,8 +148,6 @@ LAMELLA_OP(random_permutation, (Operand seed, Operand offset, Shape size, DType 
     .vjp = not_differentiable("its operands are integers"),
     .reference = numpy("permutation(seed, offset, size)", 0), .cost = Cost{80},
     .samples = Samples{"5, 7, size=(10,), dtype='int64'", "5, 7, size=(0,), dtype='int32'"})
-
-// clang-format on
 
 namespace {
 

@@ -4,7 +4,6 @@
 #include "lamella/ops/infer_rules.h"
 #include "lamella/ops/tensor_operators.h"
 
-// clang-format off
 namespace lamella {
 
 namespace {
@@ -14,10 +13,13 @@ kernels::PadMode pad_mode(const std::string& mode) {
   if (mode == "reflect") return kernels::PadMode::Reflect;
   if (mode == "replicate") return kernels::PadMode::Replicate;
   if (mode == "circular") return kernels::PadMode::Circular;
-  fail(ErrorKind::Value, "[pad] mode must be 'constant', 'reflect', 'replicate' or 'circular', got '{}'", mode);
+  fail(ErrorKind::Value,
+       "[pad] mode must be 'constant', 'reflect', 'replicate' or 'circular', got '{}'", mode);
 }
 
-Tensor size_number(Dim size) { return Tensor(Value::size(DType::Int64, size)); }
+Tensor size_number(Dim size) {
+  return Tensor(Value::size(DType::Int64, size));
+}
 
 // The elements [start, start + length) of an axis.
 Tensor part(const Tensor& x, Dim start, int64_t axis, Dim length) {
@@ -25,24 +27,28 @@ Tensor part(const Tensor& x, Dim start, int64_t axis, Dim length) {
 }
 
 // The sizes of a split: given, or as many of the one given as fit, and what is left.
-std::vector<Dim> split_sizes(const TensorType& x, int64_t axis, const Shape& sizes, std::string_view op) {
+std::vector<Dim> split_sizes(const TensorType& x, int64_t axis, const Shape& sizes,
+                             std::string_view op) {
   const Dim whole = x.shape[static_cast<size_t>(normalize_axis(axis, rank(x.shape), op.data()))];
   if (sizes.size() == 1 && sizes[0] != whole) {
     const int64_t size = sizes[0].value(), all = whole.value();
-    if (size < 1) fail(ErrorKind::Value, "[{}] the size of a part must be at least 1, got {}", op, size);
+    if (size < 1)
+      fail(ErrorKind::Value, "[{}] the size of a part must be at least 1, got {}", op, size);
     std::vector<Dim> parts;
-    for (int64_t start = 0; start < all; start += size) parts.push_back(std::min(size, all - start));
+    for (int64_t start = 0; start < all; start += size)
+      parts.push_back(std::min(size, all - start));
     if (parts.empty()) parts.push_back(0);
     return parts;
   }
   Dim sum = 0;
   for (Dim size : sizes) {
-    if (size.certainly_below(0)) fail(ErrorKind::Value, "[{}] size {} is negative", op, size.text());
+    if (size.certainly_below(0))
+      fail(ErrorKind::Value, "[{}] size {} is negative", op, size.text());
     sum = sum + size;
   }
   if (sum != whole) {
-    fail(ErrorKind::Value, "[{}] sizes {} add up to {}, but axis {} has {} (x: {})", op, text(sizes), sum.text(), axis,
-         whole.text(), text(x));
+    fail(ErrorKind::Value, "[{}] sizes {} add up to {}, but axis {} has {} (x: {})", op,
+         text(sizes), sum.text(), axis, whole.text(), text(x));
   }
   return {sizes.begin(), sizes.end()};
 }
@@ -381,4 +387,3 @@ LAMELLA_OP(flatten, (Operand x, int64_t begin_axis = 1, int64_t end_axis = -1),
     .samples = Samples{"randn(2, 3, 4)", "randn(2, 3, 4), begin_axis=0, end_axis=1", "randn(0, 3, 4)"})
 
 }  // namespace lamella
-// clang-format on

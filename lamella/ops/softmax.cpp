@@ -3,7 +3,6 @@
 #include "lamella/ops/infer_rules.h"
 #include "lamella/ops/tensor_operators.h"
 
-// clang-format off
 namespace lamella {
 
 namespace {
@@ -17,7 +16,9 @@ Axes axis_of(const CompositeCall& call) {
   return {normalize_axis(call.attribute<int64_t>(0), call[0].rank(), "softmax")};
 }
 
-Tensor sum_along(const Tensor& x, const Axes& axes) { return ops::sum(x, axes, true); }
+Tensor sum_along(const Tensor& x, const Axes& axes) {
+  return ops::sum(x, axes, true);
+}
 
 // x less the largest element of its row, through which no gradient goes: it cancels.
 Tensor shifted(const Tensor& x, const Axes& axes) {
@@ -105,4 +106,3 @@ LAMELLA_OP(logsumexp, (Operand x, Axes axis = {}, bool keepdims = false),
     .samples = Samples{"randn(3, 5)", "randn(3, 5), axis=(1,)", "randn(3, 5, 4), axis=(0, 2), keepdims=True"})
 
 }  // namespace lamella
-// clang-format on
