@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "lamella/base/host.h"
+#include "lamella/base/parallel.h"
 #include "lamella/device/pool.h"
 #include "lamella/ir/text.h"
 #include "lamella/runtime/counters.h"
