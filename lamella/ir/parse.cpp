@@ -41,7 +41,8 @@ class Parser {
 
  private:
   [[noreturn]] void error(std::string_view what) const {
-    const auto line = 1 + std::count(text_.begin(), text_.begin() + static_cast<std::ptrdiff_t>(at_), '\n');
+    const auto line =
+        1 + std::count(text_.begin(), text_.begin() + static_cast<std::ptrdiff_t>(at_), '\n');
     fail(ErrorKind::Value, "[parse_graph] line {}: {}, found '{}'", line, what,
          text_.substr(at_, std::min<size_t>(20, text_.size() - at_)));
   }
@@ -72,7 +73,9 @@ class Parser {
   std::string word() {
     skip_space();
     const size_t begin = at_;
-    while (at_ < text_.size() && (std::isalnum(static_cast<unsigned char>(text_[at_])) || text_[at_] == '_')) ++at_;
+    while (at_ < text_.size() &&
+           (std::isalnum(static_cast<unsigned char>(text_[at_])) || text_[at_] == '_'))
+      ++at_;
     if (begin == at_) error("expected a name");
     return std::string(text_.substr(begin, at_ - begin));
   }
@@ -81,7 +84,8 @@ class Parser {
     return word();
   }
   void define(const std::string& name, Ref<Value> value) {
-    if (!values_.emplace(name, std::move(value)).second) error(fmt::format("%{} is defined twice", name));
+    if (!values_.emplace(name, std::move(value)).second)
+      error(fmt::format("%{} is defined twice", name));
   }
 
   DType dtype() {
@@ -94,7 +98,8 @@ class Parser {
   int64_t integer() {
     skip_space();
     int64_t value = 0;
-    const auto [end, status] = std::from_chars(text_.data() + at_, text_.data() + text_.size(), value);
+    const auto [end, status] =
+        std::from_chars(text_.data() + at_, text_.data() + text_.size(), value);
     if (status != std::errc()) error("expected a whole number");
     at_ = static_cast<size_t>(end - text_.data());
     return value;
@@ -180,7 +185,8 @@ class Parser {
   double number() {
     skip_space();
     double value = 0;
-    const auto [end, status] = std::from_chars(text_.data() + at_, text_.data() + text_.size(), value);
+    const auto [end, status] =
+        std::from_chars(text_.data() + at_, text_.data() + text_.size(), value);
     if (status != std::errc()) error("expected a number");
     at_ = static_cast<size_t>(end - text_.data());
     return value;
@@ -215,7 +221,8 @@ class Parser {
     }
     const size_t begin = at_;
     const double value = number();
-    const bool whole = text_.substr(begin, at_ - begin).find_first_of(".en") == std::string_view::npos;
+    const bool whole =
+        text_.substr(begin, at_ - begin).find_first_of(".en") == std::string_view::npos;
     if (whole) {
       at_ = begin;
       return integer();
@@ -246,7 +253,8 @@ class Parser {
         const std::string name = word();
         const auto names = op.attribute_names();
         if (attributes.size() >= names.size() || names[attributes.size()] != name) {
-          error(fmt::format("{} has no attribute '{}' at place {}", op.name(), name, attributes.size()));
+          error(fmt::format("{} has no attribute '{}' at place {}", op.name(), name,
+                            attributes.size()));
         }
         expect("=");
         skip_space();
@@ -287,6 +295,8 @@ class Parser {
 
 }  // namespace
 
-Graph parse_graph(std::string_view text) { return Parser(text).parse(); }
+Graph parse_graph(std::string_view text) {
+  return Parser(text).parse();
+}
 
 }  // namespace lamella

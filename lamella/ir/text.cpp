@@ -36,10 +36,12 @@ class Printer {
 
   std::string operand(const Value& value) {
     const std::string_view dtype = short_name(value.type().dtype);
-    if (value.state() == Value::State::Size) return fmt::format("size({}):{}", value.size_expression().text(), dtype);
+    if (value.state() == Value::State::Size)
+      return fmt::format("size({}):{}", value.size_expression().text(), dtype);
     if (value.state() == Value::State::Scalar) {
       const double number = double_from_scalar_bits(value.type().dtype, value.scalar_bits());
-      if (!is_float(value.type().dtype)) return fmt::format("{}:{}", static_cast<int64_t>(number), dtype);
+      if (!is_float(value.type().dtype))
+        return fmt::format("{}:{}", static_cast<int64_t>(number), dtype);
       return fmt::format("{}:{}", number, dtype);
     }
     return name(&value);
@@ -51,7 +53,8 @@ class Printer {
       operands += (operands.empty() ? "" : ", ") + operand(*value);
     }
     for (const Ref<Value>& value : node.results()) {
-      results += fmt::format("{}{}: {}", results.empty() ? "" : ", ", name(value.get()), text(value->type()));
+      results += fmt::format("{}{}: {}", results.empty() ? "" : ", ", name(value.get()),
+                             text(value->type()));
     }
     if (node.attributes() != nullptr) {
       const auto names = node.op().attribute_names();
@@ -63,9 +66,11 @@ class Printer {
     }
     std::string origin;
     if (node.layer() != nullptr) origin += fmt::format(" {}", node.layer());
-    if (node.location().known()) origin += fmt::format(" at {}:{}", node.location().file, node.location().line);
+    if (node.location().known())
+      origin += fmt::format(" at {}:{}", node.location().file, node.location().line);
     if (!origin.empty()) origin = "  //" + origin;
-    return fmt::format("  {} = {}({}){}{}\n", results, node.op().name(), operands, attributes, origin);
+    return fmt::format("  {} = {}({}){}{}\n", results, node.op().name(), operands, attributes,
+                       origin);
   }
 
   std::unordered_map<const Value*, size_t> names_;
@@ -73,6 +78,8 @@ class Printer {
 
 }  // namespace
 
-std::string print(const Graph& graph) { return Printer().print(graph); }
+std::string print(const Graph& graph) {
+  return Printer().print(graph);
+}
 
 }  // namespace lamella

@@ -19,8 +19,8 @@ namespace lamella {
 
 LAMELLA_API std::string print(const Graph& graph);
 
-// The graph of a text. Result types are inferred again and must agree with those written. Throws Value
-// with the line number for anything that is not as above.
+// The graph of a text. Result types are inferred again and must agree with those written. Throws
+// Value with the line number for anything that is not as above.
 LAMELLA_API Graph parse_graph(std::string_view text);
 
 }  // namespace lamella

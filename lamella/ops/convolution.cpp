@@ -1,5 +1,5 @@
-// Convolution over one to three spatial axes, its two gradients, and the transposed convolution. Each
-// of the three is linear in both operands and its gradients are the other two, so any order of
+// Convolution over one to three spatial axes, its two gradients, and the transposed convolution.
+// Each of the three is linear in both operands and its gradients are the other two, so any order of
 // derivative exists.
 #include "lamella/kernels/convolution.h"
 

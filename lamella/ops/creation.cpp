@@ -1,5 +1,5 @@
-// Tensors made from nothing but a shape, and triangles of matrices. Nothing is stored until something
-// asks for memory: they are numbers and element numbers that fold into what uses them.
+// Tensors made from nothing but a shape, and triangles of matrices. Nothing is stored until
+// something asks for memory: they are numbers and element numbers that fold into what uses them.
 #include "lamella/ops/functions.h"
 #include "lamella/ops/infer_rules.h"
 #include "lamella/ops/tensor_operators.h"

@@ -1,4 +1,5 @@
-// Reading and writing at positions that are data. Every index is checked before anything is written.
+// Reading and writing at positions that are data. Every index is checked before anything is
+// written.
 #include "lamella/kernels/indexing.h"
 
 #include <limits>
@@ -159,7 +160,10 @@ std::pair<Tensor, Tensor> flat_places(const Tensor& x, const Tensor& indices, co
 }
 
 
-void check_update_dtype(const InferCall& call) {
+void check_update_dtype(const InferCall& call, const std::string& mode) {
+  if (call.operand(0).dtype == DType::Bool && mode != "set") {
+    fail(ErrorKind::Type, "[{}] bools can only be set, mode is '{}' (x: {})", call.op.name(), mode, text(call.operand(0)));
+  }
   if (call.operand(2).dtype == call.operand(0).dtype) return;
   fail(ErrorKind::Type, "[{}] updates must have x's dtype (x: {}, updates: {})", call.op.name(),
        text(call.operand(0)), text(call.operand(2)));
@@ -203,7 +207,7 @@ LAMELLA_OP(scatter, (Operand x, Operand indices, Operand updates, int64_t axis =
       const TensorType &x = call.operand(0), &indices = call.operand(1), &updates = call.operand(2);
       const std::string& operation = call.attribute<std::string>(3);
       mode_of(call.attribute<std::string>(1), operation);
-      check_update_dtype(call);
+      check_update_dtype(call, call.attribute<std::string>(1));
       const int axis = normalize_axis(call.attribute<int64_t>(0), rank(x.shape), operation.c_str());
       const Shape expected = gathered_shape(x, indices, axis, operation);
       if (updates.shape != expected) {
@@ -258,7 +262,7 @@ LAMELLA_OP(scatter_elements, (Operand x, Operand indices, Operand updates, int64
       const TensorType &x = call.operand(0), &indices = call.operand(1), &updates = call.operand(2);
       const std::string& operation = call.attribute<std::string>(3);
       mode_of(call.attribute<std::string>(1), operation);
-      check_update_dtype(call);
+      check_update_dtype(call, call.attribute<std::string>(1));
       normalize_axis(call.attribute<int64_t>(0), rank(x.shape), operation.c_str());
       if (updates.shape != indices.shape || indices.shape.size() != x.shape.size()) {
         fail(ErrorKind::Value, "[{}] updates and indices must have one shape of the {} axes of x (x: {}, indices: {}, updates: {})",
@@ -434,7 +438,7 @@ LAMELLA_OP(scatter_nd, (Operand x, Operand indices, Operand updates, std::string
              rank(x.shape), text(x), text(indices));
       }
       mode_of(call.attribute<std::string>(0), "scatter_nd");
-      check_update_dtype(call);
+      check_update_dtype(call, call.attribute<std::string>(0));
       Shape shape(indices.shape.begin(), indices.shape.end() - 1);
       for (auto i = static_cast<size_t>(indices.shape.back().value()); i < x.shape.size(); ++i) shape.push_back(x.shape[i]);
       if (call.operand(2).shape != shape) {
@@ -492,7 +496,7 @@ LAMELLA_OP(masked_fill, (Operand x, Operand mask, Operand value),
     }),
     .vjp = from_composite,
     .reference = numpy("np.where(mask, x.dtype.type(value), x)", 0), .cost = Cost{1},
-    .samples = Samples{"randn(3, 5), bools(3, 5), 2.5", "randn(3, 5), bools(5), -1.0"})
+    .samples = Samples{"randn(3, 5), bools(3, 5), 2.5", "randn(3, 5), bools(5), 3.0"})
 
 }  // namespace lamella
 // clang-format on

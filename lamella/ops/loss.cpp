@@ -1,5 +1,5 @@
-// Losses. Class labels stay indices: a row compares the number of each element with its label, so no
-// one-hot tensor is made.
+// Losses. Class labels stay indices: a row compares the number of each element with its label, so
+// no one-hot tensor is made.
 #include "lamella/ops/functions.h"
 #include "lamella/ops/infer_rules.h"
 #include "lamella/ops/tensor_operators.h"

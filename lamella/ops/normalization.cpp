@@ -1,6 +1,6 @@
-// Normalisation over features (layer norm, root mean square norm), channels (batch norm) and groups.
-// Forward and backward read their operand once for the statistics; what is 16-bit is computed in
-// float32, and statistics stay float32.
+// Normalisation over features (layer norm, root mean square norm), channels (batch norm) and
+// groups. Forward and backward read their operand once for the statistics; what is 16-bit is
+// computed in float32, and statistics stay float32.
 #include "lamella/ops/functions.h"
 #include "lamella/ops/infer_rules.h"
 #include "lamella/ops/tensor_operators.h"
@@ -154,7 +154,9 @@ LAMELLA_OP_MULTI(layer_norm_backward_parameters, (Operand x, Operand cotangent, 
       const Axes axes = trailing_axes(call.attribute<int64_t>(0), call[0].rank(), "layer_norm");
       const Axes leading = leading_axes(axes);
       const Centered row = centered(call[0], axes, call.attribute<double>(1));
-      const Tensor weighted = call[1] * (row.distance * row.inverse_deviation);
+      // The distance again, as a node of its own: that of the rows would have to be stored.
+      const Tensor again = call[0] - ops::broadcast_to(mean_over(call[0], axes), call[0].shape());
+      const Tensor weighted = call[1] * (again * row.inverse_deviation);
       if (leading.empty()) return std::vector{weighted, call[1]};
       return std::vector{ops::sum(weighted, leading), ops::sum(call[1], leading)};
     }),
@@ -248,11 +250,14 @@ LAMELLA_OP_MULTI(batch_norm_backward, (Operand x, Operand weight, Operand mean, 
       const Axes axes = all_but_channels(x.rank());
       const Tensor inverse = ops::rsqrt(per_channel(call[3], x) + call.attribute<double>(0));
       const Tensor distance = x - per_channel(call[2], x);
+      const Tensor product = ops::sum(cotangent * distance, axes, true);
       const Tensor total = ops::sum(cotangent, axes, true);
-      const Tensor along = ops::sum(cotangent * distance, axes, true) * inverse;
+      const Tensor along = product * inverse;
       const Tensor count = ops::size_as(x.dtype(), x.shape(), axes);
       const Tensor tilt = along * inverse / count;
-      const Tensor dx = (cotangent - total / count - distance * tilt) * (inverse * per_channel(call[1], x));
+      // The distance again, as a node of its own: the one above would have to be stored between the loops.
+      const Tensor again = x - ops::broadcast_to(per_channel(call[2], x), x.shape());
+      const Tensor dx = (cotangent - total / count - again * tilt) * (inverse * per_channel(call[1], x));
       const Shape channels{x.shape()[1]};
       return std::vector{dx, ops::reshape(along, channels), ops::reshape(total, channels)};
     }),

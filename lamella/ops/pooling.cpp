@@ -163,7 +163,15 @@ LAMELLA_OP_MULTI(max_pool_with_indices, (Operand x, Axes kernel, Axes stride, Ax
 
 LAMELLA_OP(max_pool_backward, (Operand x, Operand cotangent, Axes kernel, Axes stride, Axes padding, Axes dilation, bool ceil_mode),
     .doc = "The cotangent of max_pool's x.",
-    .accepts = kFloats, .infer = infer::same,
+    .accepts = kFloats,
+    .infer = [](InferCall& call) {
+      infer_pool(call, max_window(call), call.operand(0).dtype);
+      if (call.operand(1).shape != call.results[0].shape) {
+        fail(ErrorKind::Value, "[max_pool_backward] cotangent must have the pooled shape {}, got {} (x: {})",
+             text(call.results[0].shape), text(call.operand(1)), text(call.operand(0)));
+      }
+      call.results[0] = call.operand(0);
+    },
     .lower = kernel({.run = [](const KernelCall& call) {
                        kernels::max_pool_backward(call.operands[0], call.operands[1], call.results[0],
                                                   options_of(max_window(call)), call.scratch);

@@ -96,7 +96,7 @@ LAMELLA_OP(random_bernoulli, (Operand seed, Operand offset, Operand p, Shape sha
       return std::vector{ops::cast(ops::less(u, call[2]), call.result_type().dtype)};
     }),
     .vjp = vjp([](VjpCall&) {}),  // constant but for its jumps
-    .reference = numpy("uniform(seed, offset, shape, 'float32') < p", 0), .cost = Cost{60},
+    .reference = numpy("uniform(seed, offset, shape, 'float32') < np.float32(p)", 0), .cost = Cost{60},
     .samples = Samples{"5, 7, 0.3, shape=(3, 5), dtype='float32'", "5, 7, 0.5, shape=(33,), dtype='bool'"})
 
 LAMELLA_OP(random_integers, (Operand seed, Operand offset, Operand low, Operand high, Shape shape, DType dtype),
@@ -127,7 +127,7 @@ LAMELLA_OP(random_dropout, (Operand x, Operand p, Operand seed, Operand offset),
     .vjp = vjp([](VjpCall& call) {
       call.give(0, ops::random_dropout(call.cotangent(), call.operand(1), call.operand(2), call.operand(3)));
     }),
-    .reference = numpy("np.where(uniform(seed, offset, x.shape, 'float32') < p, 0, x / (1 - p))", 3),
+    .reference = numpy("np.where(uniform(seed, offset, x.shape, 'float32') < np.float32(p), 0, x / (1 - np.float64(np.float32(p))))", 3),
     .cost = Cost{64},
     .samples = Samples{"randn(3, 5), 0.3, 5, 7", "randn(2, 0), 0.5, 5, 7"})
 
@@ -230,8 +230,8 @@ Tensor integers(const Shape& shape, const Operand& low, const Operand& high, DTy
 
 Tensor dropout(const Operand& x, const Operand& p) {
   if (p.is_number() && !(p.number() >= 0 && p.number() <= 1)) {
-    throw Error(ErrorKind::Value,
-                fmt::format("[dropout] p must be in [0, 1], got {}", p.number()), p.location());
+    throw Error(ErrorKind::Value, fmt::format("[dropout] p must be in [0, 1], got {}", p.number()),
+                p.location());
   }
   const Draw draw(x.location());
   return random_dropout(x, p, draw.seed, draw.offset);

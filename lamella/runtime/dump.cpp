@@ -32,9 +32,12 @@ void GraphDump::write(std::string_view stage, const std::string& text) const {
 std::string print(const Fusion& fusion) {
   const auto form = [](tile::Reduction reduction) {
     switch (reduction) {
-      case tile::Reduction::Rows: return "rows";
-      case tile::Reduction::Columns: return "columns";
-      default: return "elementwise";
+      case tile::Reduction::Rows:
+        return "rows";
+      case tile::Reduction::Columns:
+        return "columns";
+      default:
+        return "elementwise";
     }
   };
   std::string result;
@@ -44,7 +47,8 @@ std::string print(const Fusion& fusion) {
       result += fmt::format("step {}: kernel {}\n", i, step.kernel->op().name());
       continue;
     }
-    result += fmt::format("step {}: {} over {}", i, form(step.group.reduction), text(step.group.domain));
+    result +=
+        fmt::format("step {}: {} over {}", i, form(step.group.reduction), text(step.group.domain));
     if (!step.group.reduced.empty()) {
       result += fmt::format(" reducing ({})",
                             fmt::join(step.group.reduced.begin(), step.group.reduced.end(), ","));

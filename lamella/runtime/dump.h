@@ -8,8 +8,8 @@
 
 namespace lamella {
 
-// The files graph-<number>-<stage>.txt of one compiled graph. Does nothing if LAMELLA_DUMP is unset; a
-// folder that cannot be written is reported once and costs no run.
+// The files graph-<number>-<stage>.txt of one compiled graph. Does nothing if LAMELLA_DUMP is
+// unset; a folder that cannot be written is reported once and costs no run.
 class GraphDump {
  public:
   GraphDump();

@@ -336,6 +336,9 @@ std::vector<Buffer> Executable::run(std::span<const int64_t> bindings,
   Ref<Allocation> arena;
   if (sized.arena.bytes > 0) arena = cpu_pool().allocate(sized.arena.bytes, "arena");
   counters().arena_bytes = sized.arena.bytes;
+  // Where tensors without elements lie if there is no arena.
+  alignas(64) static char nothing[64];
+  char* const arena_data = arena ? static_cast<char*>(arena->data()) : nothing;
   std::vector<Buffer> owned(slots_.size());
   for (size_t slot = 0; slot < slots_.size(); ++slot) {
     const Slot& described = slots_[slot];
@@ -345,7 +348,7 @@ std::vector<Buffer> Executable::run(std::span<const int64_t> bindings,
     } else if (sized.shares[slot] >= 0) {
       sized.slot_data[slot] = sized.slot_data[static_cast<size_t>(sized.shares[slot])];
     } else if (sized.arena_offset[slot] >= 0) {
-      sized.slot_data[slot] = static_cast<char*>(arena->data()) + sized.arena_offset[slot];
+      sized.slot_data[slot] = arena_data + sized.arena_offset[slot];
     } else {
       owned[slot] = cpu_pool().allocate(sized.slot_bytes[slot], "tensor");
       sized.slot_data[slot] = static_cast<char*>(owned[slot].data());
@@ -383,9 +386,8 @@ std::vector<Buffer> Executable::run(std::span<const int64_t> bindings,
     poll_host();
     const Step& step = steps_[batch.first];
     Instance::StepInstance& instance = sized.steps[batch.first];
-    char* scratch = instance.scratch_bytes > 0
-                        ? static_cast<char*>(arena->data()) + sized.scratch_offset[batch.first]
-                        : nullptr;
+    char* scratch =
+        instance.scratch_bytes > 0 ? arena_data + sized.scratch_offset[batch.first] : nullptr;
     if (step.kernel != nullptr) {
       const std::span<const TensorView> views = instance.views;
       try {

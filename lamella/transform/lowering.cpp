@@ -100,8 +100,8 @@ Results LoweringRecorder::expand(const OpDef& op, std::span<Value* const> operan
     }
     LAMELLA_CHECK(results[i].shape() == promised.shape);
     if (promised.shape.size() >= 3 && results[i].type().layout != promised.layout) {
-      results[i] = ops::with_layout(Operand(results[i]).at(location),
-                                    static_cast<int64_t>(promised.layout));
+      results[i] =
+          ops::with_layout(Operand(results[i]).at(location), static_cast<int64_t>(promised.layout));
     }
     values.push_back(results[i].value());
   }

@@ -125,7 +125,8 @@ void add_dtypes(nb::module_& module) {
   }
   static PyMethodDef maker = {"dtype_from_name", from_name, METH_O,
                               "The dtype that a name, a NumPy dtype or a Python type stands for."};
-  module.attr("dtype_from_name") = nb::steal(PyCFunction_NewEx(&maker, nullptr, nb::str("lamella._native").ptr()));
+  module.attr("dtype_from_name") =
+      nb::steal(PyCFunction_NewEx(&maker, nullptr, nb::str("lamella._native").ptr()));
 }
 
 }  // namespace lamella::python

@@ -2,10 +2,12 @@
 #include "python/src/array_exchange.h"
 #include "python/src/autodiff.h"
 #include "python/src/context.h"
+#include "python/src/dataset.h"
 #include "python/src/dtype_object.h"
 #include "python/src/errors.h"
 #include "python/src/function_object.h"
 #include "python/src/host_lock.h"
+#include "python/src/random.h"
 #include "python/src/tensor_object.h"
 #include <nanobind/nanobind.h>
 
@@ -17,6 +19,10 @@ NB_MODULE(_native, module) {
   bind::add_tensor_type(module);
   bind::add_array_exchange(module);
   bind::add_function_type(module);
+  bind::add_random(module);
   bind::add_autodiff(module);
   bind::add_context(module);
+  nanobind::module_ data = module.def_submodule("data");
+  bind::add_datasets(data);
+  bind::add_transforms(data);
 }

@@ -8,6 +8,7 @@
 #include "python/src/dtype_object.h"
 #include "python/src/errors.h"
 #include "python/src/host_lock.h"
+#include "python/src/indexing.h"
 #include "python/src/tensor_arithmetic.h"
 
 #include "lamella/ir/runtime_interface.h"
@@ -314,6 +315,7 @@ void add_tensor_type(nb::module_& module) {
                                     {Py_nb_index, reinterpret_cast<void*>(as_index)},
                                     {Py_mp_length, reinterpret_cast<void*>(length)}};
   append_arithmetic_slots(slots);
+  append_indexing_slots(slots);
   slots.push_back({0, nullptr});
   PyType_Spec spec = {"lamella._native.Tensor", sizeof(TensorObject), 0,
                       Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, slots.data()};

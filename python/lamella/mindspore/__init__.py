@@ -14,7 +14,7 @@ from lamella.context import (
     set_device,
 )
 from lamella.jit import JitConfig, jit
-from lamella.mindspore import common, context, mint, numpy, ops
+from lamella.mindspore import common, context, dataset, mint, numpy, ops
 from lamella.mindspore.common import dtype
 from lamella.mindspore.common.dtype import *
 from lamella.mindspore.common.tensor import from_numpy, is_tensor, tensor
