@@ -3,6 +3,7 @@
 
 #include <cstdlib>
 
+#include "lamella/ir/call_site.h"
 #include "lamella/ops/functions.h"
 #include "lamella/types/promotion.h"
 
@@ -141,7 +142,9 @@ Results call_operator(const OpDef& op, std::span<const Operand* const> given,
     }
     operands = {few.data(), few.size()};
   }
-  const SourceLocation location = operands.empty() ? SourceLocation{} : operands[0]->location();
+  const SourceLocation location = current_call_site().known() ? current_call_site()
+                                  : operands.empty()          ? SourceLocation{}
+                                                              : operands[0]->location();
   try {
     const Promotion promotion = op.fields().promotion;
     const size_t first = promotion == Promotion::Branches ? 1 : 0;

@@ -106,6 +106,20 @@ TEST(TrainOneStep, LearnsAndMakesNoGraphAfterTheSecondStep) {
   EXPECT_LT(last, first * 0.9);
 }
 
+TEST(TrainOneStep, IsOneWindowHoweverManyOperations) {
+  const auto step = trained_by_adam(small_conv_net());
+  const Batch data = batch(0, {6, 1, 8, 8}, 5);
+  WindowLimits limits;
+  limits.loop = 8;
+  Window::of_thread().set_limits(limits);
+  Window::of_thread().flush();
+  const int64_t flushes = counters().flushes;
+  for (int i = 0; i < 4; ++i) (*step)(data.images, data.labels);
+  Window::of_thread().flush();
+  EXPECT_EQ(counters().flushes - flushes, 4);
+  Window::of_thread().set_limits({});
+}
+
 // Trains five steps under the window limits, reading values at random places.
 using State = std::map<std::string, std::vector<std::byte>>;
 State after_five_steps(const Ref<nn::Cell>& network, const Shape& shape, int64_t window) {
@@ -201,6 +215,20 @@ TEST_P(Failures, ABadLabelLeavesEverythingAndTheNextBatchTrains) {
   EXPECT_NE(state_of(*step), before);
   EXPECT_EQ(step->optimizer()->global_step(), 8);
   Window::of_thread().set_limits({});
+}
+
+TEST(TrainOneStep, AFailureNobodyReadIsThrownByTheNextStepAndLeavesEverything) {
+  set_seed(3);
+  const auto step = trained_by_adam(small_conv_net());
+  const Batch good = batch(0, {6, 1, 8, 8}, 5);
+  (*step)(good.images, good.labels);
+  const State before = state_of(*step);
+  (*step)(good.images, Tensor::from_vector<int32_t>({6}, {0, 1, 2, -1, 3, 4}));
+  EXPECT_THROW((*step)(good.images, good.labels), Error);
+  EXPECT_EQ(state_of(*step), before);
+  EXPECT_EQ(step->optimizer()->global_step(), 1);
+  (*step)(good.images, good.labels);
+  EXPECT_NE(state_of(*step), before);
 }
 
 INSTANTIATE_TEST_SUITE_P(Windows, Failures, testing::Values(0, 1, 7, 64));
