@@ -36,49 +36,82 @@ LAMELLA_VECTORIZED void give_where(float* to, const float* cotangent, const int3
   for (int64_t i = 0; i < count; ++i) to[i] = source[i] == number ? cotangent[i] : 0.0f;
 }
 
-// Whether a column's maximum replaces the best so far: it is larger, or equal and in an earlier row
-// (the columns come from left to right, the order within a window is row by row).
-bool replaces(float value, int32_t row, float best, int32_t best_row) {
-  const bool is_nan = value != value, best_is_nan = best != best;
-  if (is_nan || best_is_nan) return is_nan && (!best_is_nan || row < best_row);
-  return value > best || (value == best && row < best_row);
+// The same across the columns of each window: the k-th column replaces the best so far if it is
+// larger, or equal and from an earlier row (the order within a window is row by row).
+LAMELLA_VECTORIZED void take_better_column(float* __restrict value, int32_t* __restrict row,
+                                           int32_t* __restrict column,
+                                           const float* __restrict other_value,
+                                           const int32_t* __restrict other_row, int32_t number,
+                                           int64_t count) {
+  for (int64_t i = 0; i < count; ++i) {
+    const float other = other_value[i], best = value[i];
+    const int32_t is_nan = other != other, was_nan = best != best;
+    const int32_t earlier = other_row[i]<row[i], larger = other> best, equal = other == best;
+    const int32_t take =
+        (is_nan & ((was_nan ^ 1) | earlier)) | ((was_nan ^ 1) & (larger | (equal & earlier)));
+    value[i] = take ? other : best;
+    row[i] = take ? other_row[i] : row[i];
+    column[i] = take ? number : column[i];
+  }
 }
 
-// The columns' maxima of one row of windows.
-class Columns {
+// The maxima of one row of windows; `value` etc. have one entry a window and channel.
+class WindowRow {
  public:
-  explicit Columns(const Pictures& pictures)
+  explicit WindowRow(const Pictures& pictures)
       : pictures_(pictures),
-        largest(static_cast<size_t>(pictures.row())),
-        source(static_cast<size_t>(pictures.row())) {}
+        largest_(static_cast<size_t>(pictures.row())),
+        source_(largest_.size()),
+        value(static_cast<size_t>(pictures.out_row())),
+        row(value.size()),
+        column(value.size()),
+        other_value_(value.size()),
+        other_row_(value.size()) {}
 
   void read(const float* rows) {
     const int64_t count = pictures_.row();
-    std::copy_n(rows, count, largest.data());
-    std::fill(source.begin(), source.end(), 0);
+    std::copy_n(rows, count, largest_.data());
+    std::fill(source_.begin(), source_.end(), 0);
     for (int64_t i = 1; i < pictures_.kernel_height; ++i) {
-      take_larger(largest.data(), source.data(), rows + i * count, static_cast<int32_t>(i), count);
+      take_larger(largest_.data(), source_.data(), rows + i * count, static_cast<int32_t>(i),
+                  count);
+    }
+    std::fill(column.begin(), column.end(), 0);
+    take_column(0, value.data(), row.data());
+    for (int64_t k = 1; k < pictures_.kernel_width; ++k) {
+      take_column(k, other_value_.data(), other_row_.data());
+      take_better_column(value.data(), row.data(), column.data(), other_value_.data(),
+                         other_row_.data(), static_cast<int32_t>(k), pictures_.out_row());
     }
   }
 
-  // The window's best column of each channel: its position in the row.
-  int64_t best(int64_t window, int64_t channel) const {
-    const int64_t channels = pictures_.channels;
-    int64_t at = window * pictures_.kernel_width * channels + channel, found = at;
-    for (int64_t k = 1; k < pictures_.kernel_width; ++k) {
-      at += channels;
-      const auto i = static_cast<size_t>(at), j = static_cast<size_t>(found);
-      if (replaces(largest[i], source[i], largest[j], source[j])) found = at;
-    }
-    return found;
+  // Where the maximum of window w and a channel lies in a row of the picture.
+  int64_t place(int64_t window, int64_t channel, size_t entry) const {
+    return (window * pictures_.kernel_width + column[entry]) * pictures_.channels + channel;
   }
 
  private:
+  // The k-th column of every window, side by side.
+  void take_column(int64_t k, float* values, int32_t* rows) const {
+    const int64_t channels = pictures_.channels;
+    for (int64_t w = 0; w < pictures_.out_width; ++w) {
+      const int64_t from = (w * pictures_.kernel_width + k) * channels;
+      std::copy_n(largest_.data() + from, channels, values + w * channels);
+      std::copy_n(source_.data() + from, channels, rows + w * channels);
+    }
+  }
+
   const Pictures& pictures_;
+  std::vector<float> largest_;   // of each column, over the window's rows
+  std::vector<int32_t> source_;  // the row it comes from
 
  public:
-  std::vector<float> largest;
-  std::vector<int32_t> source;
+  std::vector<float> value;
+  std::vector<int32_t> row, column;  // of the maximum, within the window
+
+ private:
+  std::vector<float> other_value_;
+  std::vector<int32_t> other_row_;
 };
 
 bool is_channels_last(const TensorView& view) {
@@ -112,17 +145,13 @@ bool max_pool_forward_disjoint(const TensorView& x, const TensorView& y,
   const std::optional<Pictures> pictures = pictures_of(x, y, options);
   if (!pictures || !is_channels_last(y)) return false;
   parallel_for(pictures->count, grain(*pictures), [&](int64_t begin, int64_t end) {
-    Columns columns(*pictures);
+    WindowRow windows(*pictures);
     for (int64_t n = begin; n < end; ++n) {
       const float* rows = x.as<float>() + n * pictures->height * pictures->row();
       float* out = y.as<float>() + n * pictures->out_height * pictures->out_row();
-      for (int64_t h = 0; h < pictures->out_height; ++h) {
-        columns.read(rows + h * pictures->kernel_height * pictures->row());
-        for (int64_t w = 0; w < pictures->out_width; ++w) {
-          for (int64_t c = 0; c < pictures->channels; ++c) {
-            *out++ = columns.largest[static_cast<size_t>(columns.best(w, c))];
-          }
-        }
+      for (int64_t h = 0; h < pictures->out_height; ++h, out += pictures->out_row()) {
+        windows.read(rows + h * pictures->kernel_height * pictures->row());
+        std::copy(windows.value.begin(), windows.value.end(), out);
       }
     }
   });
@@ -135,7 +164,7 @@ bool max_pool_gradient_disjoint(const TensorView& x, const TensorView& dy, const
   if (!pictures || !is_channels_last(dx)) return false;
   const int64_t row = pictures->row();
   parallel_for(pictures->count, grain(*pictures), [&](int64_t begin, int64_t end) {
-    Columns columns(*pictures);
+    WindowRow windows(*pictures);
     std::vector<float> cotangent(static_cast<size_t>(row));
     std::vector<int32_t> source(static_cast<size_t>(row));
     for (int64_t n = begin; n < end; ++n) {
@@ -143,13 +172,15 @@ bool max_pool_gradient_disjoint(const TensorView& x, const TensorView& dy, const
       const float* from = dy.as<float>() + n * dy.strides[0];
       float* to = dx.as<float>() + n * pictures->height * row;
       for (int64_t h = 0; h < pictures->out_height; ++h, to += pictures->kernel_height * row) {
-        columns.read(rows + h * pictures->kernel_height * row);
+        windows.read(rows + h * pictures->kernel_height * row);
         std::fill(source.begin(), source.end(), -1);
+        size_t next = 0;
         for (int64_t w = 0; w < pictures->out_width; ++w) {
-          for (int64_t c = 0; c < pictures->channels; ++c) {
-            const auto best = static_cast<size_t>(columns.best(w, c));
-            source[best] = columns.source[best];
-            cotangent[best] = from[c * dy.strides[1] + h * dy.strides[2] + w * dy.strides[3]];
+          const float* column = from + h * dy.strides[2] + w * dy.strides[3];
+          for (int64_t c = 0; c < pictures->channels; ++c, ++next) {
+            const auto place = static_cast<size_t>(windows.place(w, c, next));
+            source[place] = windows.row[next];
+            cotangent[place] = column[c * dy.strides[1]];
           }
         }
         for (int64_t i = 0; i < pictures->kernel_height; ++i) {
