@@ -14,20 +14,27 @@ TensorType broadcast(InferCall& call) {
     }
   }
   result.layout = Layout::RowMajor;
+  // That of the first operand with all of the elements; if none has, of the first of full rank.
+  const TensorType* leading = nullptr;
   for (const TensorType* operand : call.operands) {
-    if (operand->shape.size() == result.shape.size()) {
-      result.layout = operand->layout;
-      break;
-    }
+    if (operand->shape.size() != result.shape.size()) continue;
+    const bool whole = operand->shape == result.shape;
+    if (whole || leading == nullptr) leading = operand;
+    if (whole) break;
   }
+  if (leading != nullptr) result.layout = leading->layout;
   return result;
 }
 
 }  // namespace
 
-void same(InferCall& call) { call.results.push_back(call.operand(0)); }
+void same(InferCall& call) {
+  call.results.push_back(call.operand(0));
+}
 
-void elementwise(InferCall& call) { call.results.push_back(broadcast(call)); }
+void elementwise(InferCall& call) {
+  call.results.push_back(broadcast(call));
+}
 
 void predicate(InferCall& call) {
   TensorType result = broadcast(call);

@@ -225,7 +225,14 @@ LAMELLA_OP(narrow, (Operand x, Operand start, int64_t axis, Shape length, int64_
     .infer = [](InferCall& call) {
       TensorType result = call.operand(0);
       const int axis = normalize_axis(call.attribute<int64_t>(0), rank(result.shape), "narrow");
-      result.shape[static_cast<size_t>(axis)] = call.attribute<Shape>(1)[0];
+      const Dim size = result.shape[static_cast<size_t>(axis)], length = call.attribute<Shape>(1)[0];
+      const int64_t step = call.attribute<int64_t>(2);
+      const Dim reach = (length - 1) * (step < 0 ? -step : step) + 1;
+      if (length.certainly_below(0) || (!length.is(0) && (size - reach).certainly_below(0))) {
+        fail(ErrorKind::Value, "[narrow] {} elements with step {} reach beyond axis {} of size {} (x: {})",
+             length.text(), step, axis, size.text(), text(call.operand(0)));
+      }
+      result.shape[static_cast<size_t>(axis)] = length;
       call.results.push_back(result);
     },
     .lower = view([](const Node& node) {

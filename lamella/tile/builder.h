@@ -56,6 +56,7 @@ class Builder {
     return add({.opcode = Opcode::Constant, .dtype = dtype, .immediate = value});
   }
   ValueId integer_constant(DType dtype, int64_t value) {
+    if (dtype == DType::Bool) value = value != 0 ? 1 : 0;
     return add({.opcode = Opcode::Constant, .dtype = dtype, .immediate_integer = value});
   }
   ValueId iota(int axis) {

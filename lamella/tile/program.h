@@ -17,8 +17,10 @@
 #pragma once
 
 #include <array>
+#include <bit>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "lamella/base/api.h"
@@ -110,7 +112,12 @@ struct Instruction {
   double immediate = 0;                            // Constant of a float dtype
   int64_t immediate_integer = 0;                   // Constant of bool and the integers
 
-  friend bool operator==(const Instruction&, const Instruction&) = default;
+  // Immediates compare by their bits, so that NaN equals itself and -0 is not +0.
+  friend bool operator==(const Instruction& a, const Instruction& b) {
+    return a.opcode == b.opcode && a.dtype == b.dtype && a.operands == b.operands &&
+           a.index == b.index && a.immediate_integer == b.immediate_integer &&
+           std::bit_cast<uint64_t>(a.immediate) == std::bit_cast<uint64_t>(b.immediate);
+  }
 };
 
 // How a buffer moves along the vector axis; all other strides are free at run time.
@@ -163,7 +170,8 @@ LAMELLA_API std::vector<Place> places(const Program& program);
 // Throws Internal with the instruction's number and the rule it breaks.
 LAMELLA_API void verify(const Program& program);
 
-// The text form, one instruction a line; parse(print(p)) == p.
+// The text form, one instruction a line; parse(print(p)) == p, and the name is kept. parse verifies
+// what it read and throws Value, naming the line or the instruction.
 LAMELLA_API std::string print(const Program& program);
 LAMELLA_API Program parse(std::string_view text);
 

@@ -1,4 +1,5 @@
 // The rules a program must keep before any executor may trust it.
+#include <bit>
 #include <string>
 
 #include "lamella/base/error.h"
@@ -65,6 +66,7 @@ class Verifier {
     rule(is_computable(instruction.dtype), "kernels do not compute with this dtype");
     check_operands(instruction);
     check_dtypes(instruction);
+    check_immediates(instruction);
     check_index(instruction);
     places_.push_back(check_place(instruction));
   }
@@ -138,6 +140,19 @@ class Verifier {
       case OpcodeForm::Store:
         expect(0, instruction.dtype);
         break;
+    }
+  }
+
+  void check_immediates(const Instruction& instruction) const {
+    const bool constant = instruction.opcode == Opcode::Constant;
+    const bool floats = is_float(instruction.dtype);
+    rule(constant && floats ? instruction.immediate_integer == 0
+                            : std::bit_cast<uint64_t>(instruction.immediate) == 0,
+         "has an immediate of the wrong kind");
+    rule(constant || instruction.immediate_integer == 0, "has an immediate but is no constant");
+    if (instruction.dtype == DType::Bool) {
+      rule(instruction.immediate_integer == 0 || instruction.immediate_integer == 1,
+           "the immediate of a bool must be 0 or 1, got {}", instruction.immediate_integer);
     }
   }
 

@@ -99,6 +99,10 @@ Results LoweringRecorder::expand(const OpDef& op, std::span<Value* const> operan
       results[i] = ops::cast(Operand(results[i]).at(location), promised.dtype);
     }
     LAMELLA_CHECK(results[i].shape() == promised.shape);
+    if (promised.shape.size() >= 3 && results[i].type().layout != promised.layout) {
+      results[i] =
+          ops::with_layout(Operand(results[i]).at(location), static_cast<int64_t>(promised.layout));
+    }
     values.push_back(results[i].value());
   }
   return Results(values);

@@ -52,6 +52,18 @@ std::optional<InlineVector<int8_t, kMaxRank>> match_shapes(const Shape& to, cons
   return axes;
 }
 
+bool same_order(const Shape& shape, Layout a, Layout b) {
+  if (a == b || shape.size() < 3) return true;
+  const auto wide = [&](Layout layout) {
+    Axes order;
+    for (int64_t axis : physical_order(layout, rank(shape))) {
+      if (!shape[static_cast<size_t>(axis)].is(1)) order.push_back(axis);
+    }
+    return order;
+  };
+  return wide(a) == wide(b);
+}
+
 InlineVector<Dim, kMaxRank> base_strides(const Value& base) {
   return strides_of(base.type());
 }
@@ -123,7 +135,7 @@ Value* memory_owner(Value* value) {
 namespace {
 
 bool lies_row_major(const Value& value) {
-  return value.type().layout == Layout::RowMajor || value.type().shape.size() < 3;
+  return same_order(value.type().shape, value.type().layout, Layout::RowMajor);
 }
 
 // Whether a value has memory of its own that a view can point into.

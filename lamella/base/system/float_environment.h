@@ -1,34 +1,31 @@
 // The floating-point environment kernels run in.
 #pragma once
 
-#ifdef __SSE__
-#include <xmmintrin.h>
-#endif
+#include "lamella/base/system/float_environment_x86.h"
 
 namespace lamella {
 
-// While alive: round to nearest, denormals on, no exception traps; then whatever was set before.
+// While alive, in this thread: round to nearest, denormals on, no traps; then as it was before.
 class DefaultFloatEnvironment {
  public:
 #ifdef __SSE__
-  DefaultFloatEnvironment() : before_(_mm_getcsr()) {
-    if ((before_ & ~kStatusFlags) != kDefault) _mm_setcsr(kDefault);
+  DefaultFloatEnvironment() : before_(float_control()) {
+    if (differs()) set_float_control(kDefaultFloatControl);
   }
   ~DefaultFloatEnvironment() {
-    if ((before_ & ~kStatusFlags) != kDefault) _mm_setcsr(before_);
+    if (differs()) set_float_control(before_);
   }
-
- private:
-  static constexpr unsigned kStatusFlags = 0x3F;
-  static constexpr unsigned kDefault = 0x1F80;
-  unsigned before_;
 #else
   DefaultFloatEnvironment() {}
 #endif
-
- public:
   DefaultFloatEnvironment(const DefaultFloatEnvironment&) = delete;
   DefaultFloatEnvironment& operator=(const DefaultFloatEnvironment&) = delete;
+
+#ifdef __SSE__
+ private:
+  bool differs() const { return (before_ & ~kFloatStatusBits) != kDefaultFloatControl; }
+  unsigned before_;
+#endif
 };
 
 }  // namespace lamella

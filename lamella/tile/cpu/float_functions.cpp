@@ -3,12 +3,29 @@
 
 #include "lamella/base/error.h"
 #include "lamella/tile/cpu/math_value.h"
-#include "lamella/tile/math/exponential.h"
+#include "lamella/tile/cpu/rounding.h"
+#include "lamella/tile/math/division.h"
+#include "lamella/tile/math/functions.h"
 #include "lamella/tile/opcode.h"
 
 namespace lamella::tile {
 
-LLVMValueRef emit_float_function(Ir& ir, Opcode opcode, LLVMValueRef a, LLVMValueRef b,
+LLVMValueRef emit_extremum(Ir& ir, Extremum which, DType dtype, LLVMValueRef a, LLVMValueRef b) {
+  const bool minimum = which == Extremum::Minimum;
+  // LLVM 19 moves the intrinsic to half precision, where its code for x86 misses NaN.
+  if (dtype != DType::Float16) {
+    return ir.intrinsic(minimum ? "llvm.minimum" : "llvm.maximum", {a, b});
+  }
+  const LLVMValueRef ordered = ir.select(ir.fcmp(minimum ? LLVMRealOLT : LLVMRealOGT, a, b), a, b);
+  // Equal values differ at most in the sign of 0.
+  const LLVMValueRef bits_a = ir.bitcast(a, ir.i32), bits_b = ir.bitcast(b, ir.i32);
+  const LLVMValueRef joined = minimum ? ir.bit_or(bits_a, bits_b) : ir.bit_and(bits_a, bits_b);
+  const LLVMValueRef result =
+      ir.select(ir.fcmp(LLVMRealOEQ, a, b), ir.bitcast(joined, ir.f32), ordered);
+  return ir.select(ir.fcmp(LLVMRealUNO, a, b), ir.fadd(a, b), result);
+}
+
+LLVMValueRef emit_float_function(Ir& ir, Opcode opcode, DType dtype, LLVMValueRef a, LLVMValueRef b,
                                  LLVMValueRef c) {
   const LLVMTypeRef type = LLVMTypeOf(a);
   const bool single = Ir::element(type) == ir.f32;
@@ -24,13 +41,13 @@ LLVMValueRef emit_float_function(Ir& ir, Opcode opcode, LLVMValueRef a, LLVMValu
       return ir.select(ir.fcmp(LLVMRealOGT, a, zero), one, negative);
     }
     case Opcode::Floor:
-      return ir.intrinsic("llvm.floor", {a});
+      return emit_floor(ir, a);
     case Opcode::Ceil:
-      return ir.intrinsic("llvm.ceil", {a});
+      return emit_ceil(ir, a);
     case Opcode::Trunc:
-      return ir.intrinsic("llvm.trunc", {a});
+      return emit_trunc(ir, a);
     case Opcode::Round:
-      return ir.intrinsic("llvm.roundeven", {a});
+      return emit_round_even(ir, a);
     case Opcode::Sqrt:
       return ir.intrinsic("llvm.sqrt", {a});
     case Opcode::Rsqrt:
@@ -46,16 +63,26 @@ LLVMValueRef emit_float_function(Ir& ir, Opcode opcode, LLVMValueRef a, LLVMValu
     case Opcode::Div:
       return ir.fdiv(a, b);
     case Opcode::Min:
-      return ir.intrinsic("llvm.minimum", {a, b});
+      return emit_extremum(ir, Extremum::Minimum, dtype, a, b);
     case Opcode::Max:
-      return ir.intrinsic("llvm.maximum", {a, b});
+      return emit_extremum(ir, Extremum::Maximum, dtype, a, b);
     case Opcode::Fma:
       return ir.fma(a, b, c);
     default:
       break;
   }
-  if (opcode == Opcode::Exp && single) return math::exp_float32(IrReal{&ir, a}).v;
-  fail(ErrorKind::Unsupported, "[tile] {} is not yet compiled", name(opcode));
+  const IrReal left = {&ir, a}, right = {&ir, b};
+  if (opcode == Opcode::Mod || opcode == Opcode::FloorDiv) {
+    const IrReal rest =
+        single ? math::remainder_float32(left, right) : math::remainder_float64(left, right);
+    return (opcode == Opcode::Mod ? math::python_remainder(rest, right)
+                                  : math::python_quotient(rest, left, right))
+        .v;
+  }
+  LAMELLA_CHECK(is_transcendental(opcode));
+  return (single ? math::function_float32(opcode, left, right)
+                 : math::function_float64(opcode, left, right))
+      .v;
 }
 
 }  // namespace lamella::tile

@@ -6,7 +6,12 @@
 
 namespace lamella::tile {
 
-LLVMValueRef emit_float_function(Ir& ir, Opcode opcode, LLVMValueRef a, LLVMValueRef b,
+// `dtype` is the values' own; they are float32 if it is a 16-bit type.
+LLVMValueRef emit_float_function(Ir& ir, Opcode opcode, DType dtype, LLVMValueRef a, LLVMValueRef b,
                                  LLVMValueRef c);
+
+// IEEE 754-2019 minimum or maximum: NaN if either is NaN, -0 below +0.
+enum class Extremum : uint8_t { Minimum, Maximum };
+LLVMValueRef emit_extremum(Ir& ir, Extremum which, DType dtype, LLVMValueRef a, LLVMValueRef b);
 
 }  // namespace lamella::tile

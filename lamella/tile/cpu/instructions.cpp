@@ -196,8 +196,8 @@ Value emit_instruction(Ir& ir, const Instruction& instruction, std::span<const O
       break;
   }
   if (is_float(instruction.dtype)) {
-    const LLVMValueRef result =
-        emit_float_function(ir, instruction.opcode, operand(0), operand(1), operand(2));
+    const LLVMValueRef result = emit_float_function(ir, instruction.opcode, instruction.dtype,
+                                                    operand(0), operand(1), operand(2));
     return rounded(ir, instruction.dtype, result);
   }
   return {.computed = emit_integer(ir, instruction, operand(0), operand(1))};
@@ -267,10 +267,10 @@ LLVMValueRef reduction_step(Ir& ir, Opcode opcode, DType dtype, LLVMValueRef a, 
     case Opcode::ReduceProd:
       return floats ? ir.fmul(a, b) : ir.mul(a, b);
     case Opcode::ReduceMin:
-      return floats ? ir.intrinsic("llvm.minimum", {a, b})
+      return floats ? emit_extremum(ir, Extremum::Minimum, dtype, a, b)
                     : emit_integer_minimum(ir, opcode, dtype, a, b);
     default:
-      return floats ? ir.intrinsic("llvm.maximum", {a, b})
+      return floats ? emit_extremum(ir, Extremum::Maximum, dtype, a, b)
                     : emit_integer_minimum(ir, opcode, dtype, a, b);
   }
 }

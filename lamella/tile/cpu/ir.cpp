@@ -47,10 +47,12 @@ LLVMValueRef Ir::real(LLVMTypeRef type, double value) const {
   return spread(type, LLVMConstReal(element(type), value));
 }
 
-LLVMValueRef Ir::lane_numbers(LLVMTypeRef element_type) const {
-  std::array<LLVMValueRef, kLanes> lanes;
-  for (unsigned i = 0; i < kLanes; ++i) lanes[i] = LLVMConstInt(element_type, i, 0);
-  return LLVMConstVector(lanes.data(), kLanes);
+LLVMValueRef Ir::lane_numbers(LLVMTypeRef element_type, int64_t lanes) const {
+  std::array<LLVMValueRef, 64> numbers;
+  for (size_t i = 0; i < static_cast<size_t>(lanes); ++i) {
+    numbers[i] = LLVMConstInt(element_type, i, 0);
+  }
+  return LLVMConstVector(numbers.data(), static_cast<unsigned>(lanes));
 }
 
 LLVMValueRef Ir::fma(LLVMValueRef a, LLVMValueRef b, LLVMValueRef c) {
@@ -61,10 +63,11 @@ LLVMValueRef Ir::fma(LLVMValueRef a, LLVMValueRef b, LLVMValueRef c) {
   const char* name = scalar == f32 ? "fmaf" : "fma";
   if (!is_vector(type)) return call_external(name, type, {a, b, c});
   const std::array parameters = {type, type, type};
+  const auto lanes = static_cast<int>(LLVMGetVectorSize(type));
   const LLVMValueRef function =
-      helper(scalar == f32 ? "fma_f32" : "fma_f64", parameters, type, [&] {
+      helper(name + std::string("_") + std::to_string(lanes), parameters, type, [&] {
         LLVMValueRef result = LLVMGetUndef(type);
-        for (int lane = 0; lane < kLanes; ++lane) {
+        for (int lane = 0; lane < lanes; ++lane) {
           const LLVMValueRef value =
               call_external(name, scalar,
                             {extract(parameter(0), lane), extract(parameter(1), lane),
@@ -76,16 +79,16 @@ LLVMValueRef Ir::fma(LLVMValueRef a, LLVMValueRef b, LLVMValueRef c) {
   return call(function, {a, b, c});
 }
 
-LLVMValueRef Ir::splat(LLVMValueRef scalar) {
+LLVMValueRef Ir::splat(LLVMValueRef scalar, int64_t lanes) {
   if (is_vector(scalar)) return scalar;
+  const LLVMTypeRef type = vector(LLVMTypeOf(scalar), lanes);
   if (LLVMIsConstant(scalar) && !LLVMIsUndef(scalar) && LLVMIsAConstantExpr(scalar) == nullptr) {
-    return spread(vector(LLVMTypeOf(scalar)), scalar);
+    return spread(type, scalar);
   }
-  const LLVMTypeRef type = vector(LLVMTypeOf(scalar));
   const LLVMValueRef first =
       LLVMBuildInsertElement(builder_, LLVMGetPoison(type), scalar, integer(i32, 0), "");
-  return LLVMBuildShuffleVector(builder_, first, LLVMGetPoison(type), LLVMConstNull(vector(i32)),
-                                "");
+  return LLVMBuildShuffleVector(builder_, first, LLVMGetPoison(type),
+                                LLVMConstNull(vector(i32, lanes)), "");
 }
 
 LLVMValueRef Ir::extract(LLVMValueRef vector, int lane) {
@@ -137,6 +140,11 @@ void Ir::store(LLVMValueRef value, LLVMValueRef address, unsigned alignment) {
   LLVMSetAlignment(LLVMBuildStore(builder_, value, address), alignment);
 }
 
+void Ir::prefetch_for_writing(LLVMValueRef address) {
+  intrinsic("llvm.prefetch", {pointer},
+            {address, integer(i32, 1), integer(i32, 3), integer(i32, 1)});
+}
+
 LLVMValueRef Ir::stack_slot(LLVMTypeRef type, int64_t count, unsigned alignment) {
   // At the start of the entry block, so that a slot asked for inside a loop exists once.
   const LLVMBasicBlockRef here = LLVMGetInsertBlock(builder_);
@@ -166,6 +174,8 @@ void Ir::add_attributes(LLVMValueRef function) {
                                   value.data(), static_cast<unsigned>(value.size())));
   };
   add_enum("nounwind");
+  // A call of pow is that call: not exp2, whose bits differ and which nobody provides.
+  add_text("no-builtins", "");
   if (set_ == InstructionSet::Avx512) {
     add_text("prefer-vector-width", "512");
     add_text("min-legal-vector-width", "512");

@@ -34,8 +34,10 @@ class Ir {
   // Element types.
   LLVMTypeRef i1, i8, i16, i32, i64, f32, f64, pointer;
   LLVMTypeRef integer(unsigned bits) const { return LLVMIntTypeInContext(context_, bits); }
-  // `element` with kLanes lanes.
-  static LLVMTypeRef vector(LLVMTypeRef element) { return LLVMVectorType(element, kLanes); }
+  // `element` with kLanes lanes, or another number.
+  static LLVMTypeRef vector(LLVMTypeRef element, int64_t lanes = kLanes) {
+    return LLVMVectorType(element, static_cast<unsigned>(lanes));
+  }
   static bool is_vector(LLVMTypeRef type) { return LLVMGetTypeKind(type) == LLVMVectorTypeKind; }
   static bool is_vector(LLVMValueRef value) { return is_vector(LLVMTypeOf(value)); }
   static LLVMTypeRef element(LLVMTypeRef type) {
@@ -51,7 +53,7 @@ class Ir {
   LLVMValueRef real(LLVMTypeRef type, double value) const;
   LLVMValueRef word(int64_t value) const { return integer(i64, value); }
   // 0, 1, 2, ... as a vector of an integer type.
-  LLVMValueRef lane_numbers(LLVMTypeRef element_type) const;
+  LLVMValueRef lane_numbers(LLVMTypeRef element_type, int64_t lanes = kLanes) const;
 
   // Operations. The names follow LLVM's instructions.
   LLVMValueRef add(LLVMValueRef a, LLVMValueRef b) { return LLVMBuildAdd(builder_, a, b, ""); }
@@ -92,7 +94,7 @@ class Ir {
     return LLVMBuildCast(builder_, opcode, a, like(LLVMTypeOf(a), element_type), "");
   }
   LLVMValueRef fma(LLVMValueRef a, LLVMValueRef b, LLVMValueRef c);
-  LLVMValueRef splat(LLVMValueRef scalar);
+  LLVMValueRef splat(LLVMValueRef scalar, int64_t lanes = kLanes);
   LLVMValueRef extract(LLVMValueRef vector, int lane);
   LLVMValueRef shuffle(LLVMValueRef a, LLVMValueRef b, std::span<const int> lanes);
   // True if any lane of a bool (vector) is.
@@ -107,6 +109,8 @@ class Ir {
   LLVMValueRef address(LLVMValueRef base, LLVMValueRef bytes);
   LLVMValueRef load(LLVMTypeRef type, LLVMValueRef address, unsigned alignment);
   void store(LLVMValueRef value, LLVMValueRef address, unsigned alignment);
+  // A hint that never faults.
+  void prefetch_for_writing(LLVMValueRef address);
   // Room in the function's frame for `count` values.
   LLVMValueRef stack_slot(LLVMTypeRef type, int64_t count, unsigned alignment);
 

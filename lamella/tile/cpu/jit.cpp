@@ -13,6 +13,8 @@
 
 #include "lamella/base/error.h"
 #include "lamella/tile/cpu/target.h"
+#include "lamella/tile/math/division.h"
+#include "lamella/tile/math/functions.h"
 
 namespace lamella::tile {
 
@@ -103,25 +105,22 @@ class Session {
       const char* name;
       void* address;
     };
-    const auto single = [](float (*function)(float)) { return reinterpret_cast<void*>(function); };
-    const auto dual = [](double (*function)(double)) { return reinterpret_cast<void*>(function); };
-    const std::array functions = {
-        Function{"fmaf",
-                 reinterpret_cast<void*>(static_cast<float (*)(float, float, float)>(::fmaf))},
-        Function{"fma",
-                 reinterpret_cast<void*>(static_cast<double (*)(double, double, double)>(::fma))},
-        Function{"floorf", single(::floorf)},
-        Function{"floor", dual(::floor)},
-        Function{"ceilf", single(::ceilf)},
-        Function{"ceil", dual(::ceil)},
-        Function{"truncf", single(::truncf)},
-        Function{"trunc", dual(::trunc)},
-        Function{"rintf", single(::rintf)},
-        Function{"rint", dual(::rint)},
-        Function{"memset", reinterpret_cast<void*>(::memset)},
-        Function{"memcpy", reinterpret_cast<void*>(
-                               static_cast<void* (*)(void*, const void*, size_t)>(::memcpy))},
+    std::vector<Function> functions = {
+        {"fmaf", reinterpret_cast<void*>(static_cast<float (*)(float, float, float)>(::fmaf))},
+        {"fma", reinterpret_cast<void*>(static_cast<double (*)(double, double, double)>(::fma))},
+        {"memset", reinterpret_cast<void*>(::memset)},
+        {"memcpy",
+         reinterpret_cast<void*>(static_cast<void* (*)(void*, const void*, size_t)>(::memcpy))},
     };
+    const auto add = [&](const math::LibraryFunction& function) {
+      functions.push_back({function.name, function.two ? reinterpret_cast<void*>(function.two)
+                                                       : reinterpret_cast<void*>(function.one)});
+    };
+    add(math::kLibraryFmod);
+    for (int i = 0; i < kOpcodeCount; ++i) {
+      const auto* function = math::library_function(static_cast<Opcode>(i));
+      if (function) add(*function);
+    }
     std::vector<LLVMOrcCSymbolMapPair> pairs;
     for (const Function& function : functions) {
       pairs.push_back(

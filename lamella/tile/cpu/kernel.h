@@ -32,6 +32,8 @@ class LAMELLA_API Kernel : public RefCounted<Kernel> {
  private:
   friend class KernelCache;
   friend class KernelRun;
+  friend class MatmulKernel;
+  friend class MatmulRun;
   struct Code;
   explicit Kernel(std::unique_ptr<Code> code);
   std::unique_ptr<Code> code_;

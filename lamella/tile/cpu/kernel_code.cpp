@@ -32,14 +32,12 @@ double estimate_nanoseconds(const Program& program) {
 
 }  // namespace
 
-std::string compile_program(const Program& program, InstructionSet set) {
-  Ir ir(set);
+void emit_program(Ir& ir, const Program& program) {
   if (program.reduction == Reduction::Columns) {
     emit_columns(ir, program);
   } else {
     emit_rows(ir, program, schedule_rows(program));
   }
-  return compile_object(ir);
 }
 
 Kernel::Code::Code(const Program& source, InstructionSet set, std::string_view object)

@@ -26,7 +26,7 @@ struct Kernel::Code {
   ColumnFinishFunction* column_finish = nullptr;
 };
 
-// Emits and compiles the program to an object file.
-std::string compile_program(const Program& program, InstructionSet set);
+// Emits the program's functions.
+void emit_program(Ir& ir, const Program& program);
 
 }  // namespace lamella::tile

@@ -2,6 +2,8 @@
 #pragma once
 
 #include "lamella/tile/cpu/ir.h"
+#include "lamella/tile/cpu/rounding.h"
+#include "lamella/tile/math/value.h"
 
 namespace lamella::tile {
 
@@ -104,6 +106,12 @@ inline IrInt select(IrMask mask, IrInt a, IrInt b) {
 inline IrReal sqrt(IrReal a) {
   return {a.ir, a.ir->intrinsic("llvm.sqrt", {a.v})};
 }
+inline IrReal floor(IrReal a) {
+  return {a.ir, emit_floor(*a.ir, a.v)};
+}
+inline IrReal trunc(IrReal a) {
+  return {a.ir, emit_trunc(*a.ir, a.v)};
+}
 inline IrReal abs(IrReal a) {
   return {a.ir, a.ir->intrinsic("llvm.fabs", {a.v})};
 }
@@ -118,14 +126,13 @@ inline IrReal real(IrInt a) {
   const bool wide = Ir::element(LLVMTypeOf(a.v)) == a.ir->i64;
   return {a.ir, a.ir->bitcast(a.v, wide ? a.ir->f64 : a.ir->f32)};
 }
-// The value converted: to the integer of the float's width, truncating; and back, exactly.
+// The value as an integer of the same width, truncated; and an integer as a float32.
 inline IrInt to_integer(IrReal a) {
   const LLVMTypeRef type = a.element() == a.ir->f32 ? a.ir->i32 : a.ir->i64;
   return {a.ir, a.ir->convert(LLVMFPToSI, a.v, type)};
 }
 inline IrReal to_real(IrInt a) {
-  const bool wide = Ir::element(LLVMTypeOf(a.v)) == a.ir->i64;
-  return {a.ir, a.ir->convert(LLVMSIToFP, a.v, wide ? a.ir->f64 : a.ir->f32)};
+  return {a.ir, a.ir->convert(LLVMSIToFP, a.v, a.ir->f32)};
 }
 inline IrReal widen(IrReal a) {
   return {a.ir, a.ir->convert(LLVMFPExt, a.v, a.ir->f64)};
@@ -145,5 +152,11 @@ IrReal replace_rare(IrMask mask, IrReal value, Rare rare) {
   });
   return {ir, result[0]};
 }
+
+// p * 2^n for whole n within [-252, 254], rounded once.
+IrReal scale_float32(IrReal p, IrReal n);
+// A library function, lane by lane. The loop is a function of its own, once a module.
+IrReal call_each(const math::LibraryFunction& function, IrReal a);
+IrReal call_each(const math::LibraryFunction& function, IrReal a, IrReal b);
 
 }  // namespace lamella::tile

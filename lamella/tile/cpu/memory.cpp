@@ -12,9 +12,10 @@ unsigned bytes_of(const Ir& ir, LLVMTypeRef element) {
   return (LLVMGetIntTypeWidth(element) + 7) / 8;
 }
 
-Tail make_tail(Ir& ir, LLVMValueRef count) {
+Tail make_tail(Ir& ir, LLVMValueRef count, int64_t lanes) {
   const LLVMValueRef narrow = LLVMBuildTrunc(ir.builder(), count, ir.i32, "");
-  return {.count = count, .mask = ir.icmp(LLVMIntULT, ir.lane_numbers(ir.i32), ir.splat(narrow))};
+  return {.count = count,
+          .mask = ir.icmp(LLVMIntULT, ir.lane_numbers(ir.i32, lanes), ir.splat(narrow, lanes))};
 }
 
 namespace {
@@ -48,17 +49,17 @@ LLVMValueRef copy_function(Ir& ir, LLVMTypeRef element, Direction direction) {
   });
 }
 
-LLVMValueRef count_or_all(Ir& ir, const Tail& tail) {
-  return tail ? tail.count : ir.word(kLanes);
+LLVMValueRef count_or_all(Ir& ir, const Tail& tail, LLVMTypeRef type) {
+  return tail ? tail.count : ir.word(LLVMGetVectorSize(type));
 }
 
-LLVMValueRef load_by_elements(Ir& ir, LLVMTypeRef element, LLVMValueRef address,
-                              LLVMValueRef stride, const Tail& tail) {
-  const LLVMTypeRef type = Ir::vector(element);
+LLVMValueRef load_by_elements(Ir& ir, LLVMTypeRef type, LLVMValueRef address, LLVMValueRef stride,
+                              const Tail& tail) {
+  const LLVMTypeRef element = Ir::element(type);
   const LLVMValueRef slot = ir.stack_slot(type, 1, 64);
   if (tail) ir.store(LLVMConstNull(type), slot, 64);
   ir.call(copy_function(ir, element, Direction::FromMemory),
-          {slot, address, stride, count_or_all(ir, tail)});
+          {slot, address, stride, count_or_all(ir, tail, type)});
   return ir.load(type, slot, 64);
 }
 
@@ -68,17 +69,18 @@ void store_by_elements(Ir& ir, LLVMValueRef value, LLVMValueRef address, LLVMVal
   const LLVMValueRef slot = ir.stack_slot(type, 1, 64);
   ir.store(value, slot, 64);
   ir.call(copy_function(ir, Ir::element(type), Direction::ToMemory),
-          {slot, address, stride, count_or_all(ir, tail)});
+          {slot, address, stride, count_or_all(ir, tail, type)});
 }
 
 }  // namespace
 
-LLVMValueRef load_piece(Ir& ir, LLVMTypeRef element, LLVMValueRef address, const Tail& tail) {
-  const LLVMTypeRef type = Ir::vector(element);
+LLVMValueRef load_piece(Ir& ir, LLVMTypeRef element, LLVMValueRef address, const Tail& tail,
+                        int64_t lanes) {
+  const LLVMTypeRef type = Ir::vector(element, lanes);
   const unsigned bytes = bytes_of(ir, element);
   if (!tail) return ir.load(type, address, bytes);
   if (!has_masked_access(ir, bytes)) {
-    return load_by_elements(ir, element, address, ir.word(bytes), tail);
+    return load_by_elements(ir, type, address, ir.word(bytes), tail);
   }
   return ir.intrinsic("llvm.masked.load", {type, ir.pointer},
                       {address, ir.integer(ir.i32, bytes), tail.mask, LLVMConstNull(type)});
@@ -97,7 +99,7 @@ void store_piece(Ir& ir, LLVMValueRef value, LLVMValueRef address, const Tail& t
 
 LLVMValueRef gather_piece(Ir& ir, LLVMTypeRef element, LLVMValueRef address, LLVMValueRef stride,
                           const Tail& tail) {
-  return load_by_elements(ir, element, address, stride, tail);
+  return load_by_elements(ir, Ir::vector(element), address, stride, tail);
 }
 
 void scatter_piece(Ir& ir, LLVMValueRef value, LLVMValueRef address, LLVMValueRef stride,

@@ -14,10 +14,11 @@ struct Tail {
   explicit operator bool() const { return count != nullptr; }
 };
 
-Tail make_tail(Ir& ir, LLVMValueRef count);
+Tail make_tail(Ir& ir, LLVMValueRef count, int64_t lanes = kLanes);
 
 // Adjacent elements of a storage type. Lanes outside the tail read as 0 and are not written.
-LLVMValueRef load_piece(Ir& ir, LLVMTypeRef element, LLVMValueRef address, const Tail& tail);
+LLVMValueRef load_piece(Ir& ir, LLVMTypeRef element, LLVMValueRef address, const Tail& tail,
+                        int64_t lanes = kLanes);
 void store_piece(Ir& ir, LLVMValueRef value, LLVMValueRef address, const Tail& tail);
 
 // Elements `stride` bytes apart.

@@ -1,0 +1,53 @@
+// The inner loops of matrix products: a block of the product in registers, and the functions that
+// bring matrices into the layout it reads.
+#pragma once
+
+#include "lamella/tile/cpu/ir.h"
+#include "lamella/types/dtype.h"
+
+namespace lamella::tile {
+
+// The part of the product one microkernel computes: `rows` rows by `vectors` vectors of columns.
+struct MicroShape {
+  int rows = 0;
+  int vectors = 0;
+};
+
+// Elements of a vector: one 512-bit register where there is one.
+constexpr int64_t matmul_lanes(DType product) {
+  return product == DType::Float64 ? 8 : 16;
+}
+
+// product[i][j] (+)= sum over k of a[i][k] b[k][j]; a is adjacent along k, b and the product along
+// j. Strides are in bytes. Of the last vector only `lanes` columns exist: no others are touched.
+struct MicroArguments {
+  const char* a;
+  int64_t a_row_stride;
+  const char* b;
+  int64_t b_row_stride;
+  char* product;
+  int64_t product_row_stride;
+  int64_t depth;
+  int64_t lanes;
+  int64_t accumulate;  // 0: the product starts at 0
+};
+using MicroFunction = void(const MicroArguments* arguments);
+inline constexpr const char* kMicroFunction = "lamella_micro";
+void emit_microkernel(Ir& ir, DType product, MicroShape shape);
+
+// Copies rows of `columns` adjacent elements, converting them to the product's dtype; and the same
+// with rows and columns exchanged in the target. Strides are in bytes.
+struct PackArguments {
+  char* target;
+  int64_t target_row_stride;
+  const char* source;
+  int64_t source_row_stride;
+  int64_t rows;     // of the source
+  int64_t columns;  // of the source
+};
+using PackFunction = void(const PackArguments* arguments);
+inline constexpr const char* kCopyRowsFunction = "lamella_copy_rows";
+inline constexpr const char* kTransposeFunction = "lamella_transpose";
+void emit_packing(Ir& ir, DType input);
+
+}  // namespace lamella::tile

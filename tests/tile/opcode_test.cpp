@@ -1,0 +1,109 @@
+// Every opcode on every dtype it takes gives the interpreter's bits at every instruction set.
+#include "lamella/tile/opcode.h"
+
+#include "tests/tile/tile_testing.h"
+
+namespace lamella::tile {
+namespace {
+
+// Long enough for whole steps, a whole piece and a tail.
+constexpr int64_t kCount = 4096 + 64 + 16 + 7;
+
+Program elementwise(Opcode opcode, DType dtype) {
+  Builder b(std::string(name(opcode)) + " " + std::string(name(dtype)));
+  std::array<ValueId, 3> operands;
+  const int count = operand_count(opcode);
+  for (int i = 0; i < count; ++i) {
+    const bool condition = opcode == Opcode::Select && i == 0;
+    operands[static_cast<size_t>(i)] = b.load_input(condition ? DType::Bool : dtype);
+  }
+  b.store_output(b.apply(opcode, operands[0], operands[1], operands[2]));
+  return std::move(b).finish();
+}
+
+class EveryOpcode : public testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(Tile, EveryOpcode,
+                         testing::Range(static_cast<int>(Opcode::Neg),
+                                        static_cast<int>(Opcode::Cast)),
+                         [](const auto& instance) {
+                           return std::string(name(static_cast<Opcode>(instance.param)));
+                         });
+
+TEST_P(EveryOpcode, GivesTheInterpretersBits) {
+  const auto opcode = static_cast<Opcode>(GetParam());
+  for (const DType dtype : kComputeDTypes) {
+    if (!accepts(opcode, dtype)) continue;
+    const Case c(elementwise(opcode, dtype), {kCount}, Fill::Special);
+    expect_compiled_as_interpreted(c, "opcode");
+  }
+}
+
+class EveryDType : public testing::TestWithParam<DType> {};
+INSTANTIATE_TEST_SUITE_P(Tile, EveryDType, testing::ValuesIn(kComputeDTypes),
+                         [](const auto& instance) { return std::string(name(instance.param)); });
+
+TEST_P(EveryDType, CastsToEveryOther) {
+  for (const DType to : kComputeDTypes) {
+    Builder b("cast " + std::string(name(GetParam())) + " to " + std::string(name(to)));
+    b.store_output(b.cast(b.load_input(GetParam()), to));
+    const Case c(std::move(b).finish(), {kCount}, Fill::Special);
+    expect_compiled_as_interpreted(c, "cast");
+  }
+}
+
+TEST_P(EveryDType, Bitcasts) {
+  for (const DType to : kComputeDTypes) {
+    if (size_of(to) != size_of(GetParam())) continue;
+    if ((to == DType::Bool) != (GetParam() == DType::Bool)) continue;
+    Builder b("bitcast");
+    b.store_output(b.bitcast(b.load_input(GetParam()), to));
+    const Case c(std::move(b).finish(), {kCount}, Fill::Special);
+    expect_compiled_as_interpreted(c, "bitcast");
+  }
+}
+
+TEST_P(EveryDType, ScalarsAndConstants) {
+  Builder b("fill");
+  const ValueId given = b.scalar(b.scalar_parameter(GetParam()));
+  const ValueId constant = b.constant(GetParam(), GetParam() == DType::Bool ? 1 : 0.3 + 7);
+  b.store_output(given);
+  b.store_output(constant);
+  b.store_output(b.select(b.load_input(DType::Bool), given, constant));
+  Case c(std::move(b).finish(), {100});
+  c.scalars = {GetParam() == DType::Bool ? 1u : 0x3FF4000045004240u};
+  expect_compiled_as_interpreted(c, "scalar");
+}
+
+TEST_P(EveryDType, ReducesRowsAndColumns) {
+  for (const Opcode opcode :
+       {Opcode::ReduceSum, Opcode::ReduceProd, Opcode::ReduceMin, Opcode::ReduceMax}) {
+    if (!accepts(opcode, GetParam())) continue;
+    for (const Fill fill : {Fill::Ordinary, Fill::Special}) {
+      Builder rows("rows " + std::string(name(opcode)), 1, Reduction::Rows);
+      rows.store_output(rows.apply(opcode, rows.load_input(GetParam())), VectorStride::Zero);
+      const Case row_case(std::move(rows).finish(), {3, 4096 + 100}, fill);
+      expect_compiled_as_interpreted(row_case, std::string(name(GetParam())));
+
+      Builder columns("columns " + std::string(name(opcode)), 1, Reduction::Columns, 1);
+      columns.store_output(columns.apply(opcode, columns.load_input(GetParam())));
+      const Case column_case(std::move(columns).finish(), {64 * 3 + 5, 100}, fill);
+      expect_compiled_as_interpreted(column_case, std::string(name(GetParam())));
+    }
+  }
+}
+
+TEST(Sources, IotaAndRandom) {
+  Builder b("random", 1);
+  const ValueId seed = b.scalar(b.scalar_parameter(DType::Int64));
+  const ValueId offset = b.scalar(b.scalar_parameter(DType::Int64));
+  const ValueId width = b.scalar(b.scalar_parameter(DType::Int64));
+  const ValueId element = b.apply(Opcode::Add, b.apply(Opcode::Mul, b.iota(0), width), b.iota(1));
+  for (int word = 0; word < 4; ++word) b.store_output(b.random(word, seed, offset, element));
+  b.store_output(element);
+  Case c(std::move(b).finish(), {3, 1000});
+  c.scalars = {0x123456789ABCDEFu, 0xFFFFFFFF00000003u, 1000};
+  expect_compiled_as_interpreted(c, "random");
+}
+
+}  // namespace
+}  // namespace lamella::tile
