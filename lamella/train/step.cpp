@@ -2,6 +2,7 @@
 #include "lamella/train/step.h"
 
 #include "lamella/ir/window.h"
+#include "lamella/ops/tensor_operators.h"
 #include "lamella/transform/grad.h"
 
 namespace lamella::train {
@@ -80,18 +81,17 @@ Tensors TrainOneStepCell::construct(const Tensors& inputs) {
   // The step before runs now: if it fails, that is not this step's failure to undo.
   Window::of_thread().settle();
   StatisticsGuard statistics(*network_);
-  Tensors outputs;
-  Tensors gradients;
-  {
-    ValueAndGradients result = [&] {
-      const auto run = [&] { return (*network_)(inputs); };
-      if (sens_ == 1) return value_and_grad(run, weights);
-      const Tensor scale = Tensor::scalar(DType::Float32, sens_);
-      return value_and_grad(run, weights, scale);
-    }();
-    outputs = std::move(result.values);
-    gradients = std::move(result.gradients);
-  }
+  // The scaled loss is differentiated; the loss itself is what the step gives.
+  ValueAndGradients result = value_and_grad(
+      [&] {
+        Tensors outputs = (*network_)(inputs);
+        if (sens_ != 1 && !outputs.empty()) outputs.insert(outputs.begin(), outputs[0] * sens_);
+        return outputs;
+      },
+      weights);
+  Tensors outputs = std::move(result.values);
+  if (sens_ != 1) outputs.erase(outputs.begin());
+  const Tensors gradients = std::move(result.gradients);
   (*optimizer_)(gradients);
   statistics.complete();
   return outputs;

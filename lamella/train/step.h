@@ -40,7 +40,7 @@ class LAMELLA_API WithEvalCell : public Layer {
 // when it runs, parameters, statistics and optimizer state are as they were.
 class LAMELLA_API TrainOneStepCell : public Layer {
  public:
-  // `sens`: the cotangent of the loss, as a loss scale.
+  // `sens`: what the loss is multiplied by before it is differentiated, a loss scale.
   TrainOneStepCell(Ref<Cell> network, Ref<optim::Optimizer> optimizer, double sens = 1);
   std::string class_name() const override { return "TrainOneStepCell"; }
   using Cell::construct;

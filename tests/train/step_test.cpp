@@ -93,6 +93,21 @@ TEST(TrainOneStep, MovesAgainstTheGradient) {
   EXPECT_EQ(dense->bias()->tensor().to_vector<float>(), (std::vector<float>{3}));
 }
 
+TEST(TrainOneStep, ScalesTheGradientButNotTheLossItGives) {
+  const auto dense =
+      make_ref<Dense>(1, 1, nn::DenseOptions{.weight_init = 0.0, .bias = nn::Bias::None});
+  dense->to_float(DType::BFloat16);
+  const auto step = make_ref<TrainOneStepCell>(
+      make_ref<WithLossCell>(dense, make_ref<nn::MSELoss>(nn::Reduction::None)),
+      make_ref<optim::SGD>(dense->trainable_params(),
+                           optim::SgdOptions{.learning_rate = 0.5, .loss_scale = 8}),
+      8);
+  const Tensor loss =
+      (*step)(Tensor::from_vector<float>({1, 1}, {1}), Tensor::from_vector<float>({1, 1}, {3}));
+  EXPECT_EQ(ops::sum(loss).item(), 9);
+  EXPECT_EQ(dense->weight()->tensor().item(), 3);
+}
+
 TEST(TrainOneStep, LearnsAndMakesNoGraphAfterTheSecondStep) {
   set_seed(1);
   const auto step = trained_by_adam(perceptron());
