@@ -137,7 +137,8 @@ Call training_step(Ref<nn::Cell> network, Tensor x, Tensor labels) {
 
 Call lenet_step() {
   const auto conv = [](int64_t in, int64_t out, nn::PadMode mode) {
-    return make_ref<nn::Conv2d>(in, out, 5, nn::Conv2dOptions{.pad_mode = mode, .bias = nn::Bias::Added});
+    return make_ref<nn::Conv2d>(in, out, 5,
+                                nn::Conv2dOptions{.pad_mode = mode, .bias = nn::Bias::Added});
   };
   const auto relu = [] { return make_ref<nn::ReLU>(); };
   const auto pool = [] { return make_ref<nn::MaxPool2d>(2, 2); };
