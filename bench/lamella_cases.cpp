@@ -156,11 +156,22 @@ Call mlp_step() {
   return training_step(network, randn({128, 784}), random_classes(128, 10));
 }
 
+// A window of 3,000 operations whose graph is known: recorded, gathered, keyed, found and run.
+Call window_of_3000() {
+  const Tensor x = randn({1});
+  return [=] {
+    Tensor y = x;
+    for (int i = 0; i < 3000; ++i) y = -y;
+    y.wait();
+  };
+}
+
 std::map<std::string, Case> all_cases() {
   std::map<std::string, Case> cases = {
       {"add_one_element", add_one_element},
       {"chain_of_10", chain_of_10},
       {"chain_of_10_with_gradient", chain_of_10_with_gradient},
+      {"window_of_3000", window_of_3000},
       {"gelu_2^20", gelu},
       {"softmax_4096x1024", softmax},
       {"layer_norm_4096x1024", layer_norm},
