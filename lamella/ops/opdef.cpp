@@ -189,6 +189,11 @@ Results call_operator(const OpDef& op, std::span<const Operand* const> given,
         made.push_back(operand.number_as(dtype));
         add(made.back().get());
       }
+      if (i > 0 && operand.is_tensor() && op.lowering().kind == LoweringKind::View &&
+          !operand.tensor().value()->is_number()) {
+        fail(ErrorKind::Type, "[{}] {} must be a number, got a tensor ({})", op.name(),
+             operand_name(op, i), text(operand.tensor().type()));
+      }
       if (!op.accepted(i).has(dtype)) [[unlikely]] {
         fail(ErrorKind::Type, "[{}] {} has dtype {}; accepted: {}", op.name(), operand_name(op, i),
              name(dtype), list_of(op.accepted(i)));

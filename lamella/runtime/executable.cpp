@@ -23,6 +23,13 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
+[[noreturn]] void fail_start(const Node& view, int64_t start, int64_t low, int64_t high) {
+  throw Error(ErrorKind::Index,
+              fmt::format("[{}] start {} is out of range for {}: {} to {} are accepted",
+                          view.op().name(), start, text(view.operand(0)->type()), low, high),
+              view.location());
+}
+
 }  // namespace
 
 Executable::Executable(Graph graph) : graph_(std::move(graph)) {
@@ -162,8 +169,10 @@ void Executable::fill_arguments(Instance& sized, std::span<const InputArgument> 
     if (pointer.slot < 0) return &sized.number_bits[static_cast<size_t>(pointer.number)];
     int64_t offset = pointer.offset;
     for (const auto& term : pointer.terms) {
-      offset +=
-          static_cast<int64_t>(sized.number_bits[static_cast<size_t>(term.number)]) * term.factor;
+      const auto number = static_cast<int64_t>(sized.number_bits[static_cast<size_t>(term.number)]);
+      if (number < term.low || number > term.high)
+        fail_start(*term.view, number, term.low, term.high);
+      offset += number * term.factor;
     }
     return sized.slot_data[static_cast<size_t>(pointer.slot)] + offset;
   };

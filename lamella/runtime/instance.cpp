@@ -57,7 +57,8 @@ class InstanceBuilder {
     pointer.slot = source_.slot_of.at(buffer.base);
     pointer.offset = evaluate(buffer.offset.constant) * element;
     for (const auto& term : buffer.offset.terms) {
-      pointer.terms.push_back({number_of(term.number), evaluate(term.factor) * element});
+      pointer.terms.push_back({number_of(term.number), evaluate(term.factor) * element,
+                               evaluate(term.low), evaluate(term.high), term.view});
     }
     return pointer;
   }

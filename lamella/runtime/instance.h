@@ -39,7 +39,9 @@ struct Instance {
     int64_t offset = 0;  // bytes
     struct Term {
       int number;
-      int64_t factor;  // bytes
+      int64_t factor;     // bytes
+      int64_t low, high;  // the values accepted
+      const Node* view;   // where it comes from, for the error
     };
     std::vector<Term> terms;
   };

@@ -22,6 +22,8 @@ struct ViewedValue {
     Dim start;           // static
     Value* number;       // plus this number (may be null) ...
     int64_t multiplier;  // ... times this
+    Dim low, high;       // the number's accepted values
+    const Node* view;    // whose number it is
   };
   std::vector<Offset> offsets;
 
