@@ -5,7 +5,7 @@
 
 namespace lamella::infer {
 
-// Result = the first operand's type.
+// Result = the first operand's type; the others must broadcast to its shape.
 LAMELLA_API void same(InferCall& call);
 // NumPy broadcasting of all operands; the dtype of the last operand, the layout of the first
 // operand that has the result's shape, or else its rank.

@@ -142,6 +142,15 @@ void infer_position(InferCall& call) {
   call.results.push_back(result);
 }
 
+void infer_extremum_step(InferCall& call) {
+  infer::reduce_keeping_axes(call);
+  for (int64_t axis : call.attribute<Axes>(0)) {
+    if (!call.operand(0).shape[static_cast<size_t>(axis)].is(0)) continue;
+    fail(ErrorKind::Value, "[{}] axis {} has no elements (x: {})", call.op.name(), axis,
+         text(call.operand(0)));
+  }
+}
+
 }  // namespace
 
 ReductionSteps reduction_steps(const TensorType& type, const Axes& axes) {
@@ -181,29 +190,29 @@ Tensor zeros_of(const TensorType& type) {
 
 }  // namespace ops
 
-#define LAMELLA_REDUCTION_PRIMITIVE_FIELDS(opcode, dtypes, formula)                        \
-  .accepts = dtypes, .infer = infer::reduce_keeping_axes, .lower = tile_reduction(opcode), \
-  .vjp = not_differentiable("it is a part of the reductions users call"),                  \
+#define LAMELLA_REDUCTION_PRIMITIVE_FIELDS(opcode, dtypes, rule, formula) \
+  .accepts = dtypes, .infer = rule, .lower = tile_reduction(opcode),      \
+  .vjp = not_differentiable("it is a part of the reductions users call"), \
   .reference = numpy(formula, 16), .cost = Cost{1}, .samples = Samples{"randn(3, 5), axes=(1,)"}
 
 LAMELLA_OP(reduce_sum, (Operand x, Axes axes),
     .doc = "The sum over inner or over outer axes, which keep size 1.",
-    LAMELLA_REDUCTION_PRIMITIVE_FIELDS(Opcode::ReduceSum, kNumbers,
+    LAMELLA_REDUCTION_PRIMITIVE_FIELDS(Opcode::ReduceSum, kNumbers, infer::reduce_keeping_axes,
                                        "np.sum(x, axis=axes_, keepdims=True)"))
 
 LAMELLA_OP(reduce_prod, (Operand x, Axes axes),
     .doc = "The product over inner or over outer axes, which keep size 1.",
-    LAMELLA_REDUCTION_PRIMITIVE_FIELDS(Opcode::ReduceProd, kNumbers,
+    LAMELLA_REDUCTION_PRIMITIVE_FIELDS(Opcode::ReduceProd, kNumbers, infer::reduce_keeping_axes,
                                        "np.prod(x, axis=axes_, keepdims=True)"))
 
 LAMELLA_OP(reduce_max, (Operand x, Axes axes),
     .doc = "The maximum over inner or over outer axes, which keep size 1; NaN if any is NaN.",
-    LAMELLA_REDUCTION_PRIMITIVE_FIELDS(Opcode::ReduceMax, kAnyDType,
+    LAMELLA_REDUCTION_PRIMITIVE_FIELDS(Opcode::ReduceMax, kAnyDType, infer_extremum_step,
                                        "np.max(x, axis=axes_, keepdims=True)"))
 
 LAMELLA_OP(reduce_min, (Operand x, Axes axes),
     .doc = "The minimum over inner or over outer axes, which keep size 1; NaN if any is NaN.",
-    LAMELLA_REDUCTION_PRIMITIVE_FIELDS(Opcode::ReduceMin, kAnyDType,
+    LAMELLA_REDUCTION_PRIMITIVE_FIELDS(Opcode::ReduceMin, kAnyDType, infer_extremum_step,
                                        "np.min(x, axis=axes_, keepdims=True)"))
 
 LAMELLA_OP(sum, (Operand x, Axes axis = {}, bool keepdims = false),

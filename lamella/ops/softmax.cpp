@@ -9,6 +9,11 @@ namespace {
 
 void infer_along_axis(InferCall& call) {
   normalize_axis(call.attribute<int64_t>(0), rank(call.operand(0).shape), call.op.name().data());
+  for (const TensorType* other : call.operands) {
+    if (other->shape == call.operand(0).shape) continue;
+    fail(ErrorKind::Value, "[{}] operands must be of one shape, got {} and {}", call.op.name(),
+         text(call.operand(0)), text(*other));
+  }
   call.results.push_back(call.operand(0));
 }
 
