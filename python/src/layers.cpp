@@ -106,10 +106,9 @@ void add_weighted(nb::module_& module) {
   layer_class<nn::Conv2d>(module, "Conv2d")
       .def(
           "__init__",
-          [](Overridable<nn::Conv2d>* self, int64_t in, int64_t out, nb::handle kernel,
-             nb::handle stride, const std::string& pad_mode, nb::handle padding,
-             nb::handle dilation, int64_t group, bool has_bias, nb::handle weight, nb::handle bias,
-             nb::handle dtype) {
+          [](nn::Conv2d* self, int64_t in, int64_t out, nb::handle kernel, nb::handle stride,
+             const std::string& pad_mode, nb::handle padding, nb::handle dilation, int64_t group,
+             bool has_bias, nb::handle weight, nb::handle bias, nb::handle dtype) {
             new (self) Overridable<nn::Conv2d>(
                 in, out, pair_from(kernel, "Conv2d", "kernel_size"),
                 nn::Conv2dOptions{.stride = pair_from(stride, "Conv2d", "stride"),
@@ -180,8 +179,8 @@ void add_others(nb::module_& module) {
   layer_class<nn::MaxPool2d>(module, "MaxPool2d")
       .def(
           "__init__",
-          [](Overridable<nn::MaxPool2d>* self, nb::handle kernel, nb::handle stride,
-             const std::string& pad_mode, nb::handle padding, nb::handle dilation, bool ceil) {
+          [](nn::MaxPool2d* self, nb::handle kernel, nb::handle stride, const std::string& pad_mode,
+             nb::handle padding, nb::handle dilation, bool ceil) {
             new (self) Overridable<nn::MaxPool2d>(
                 pair_from(kernel, "MaxPool2d", "kernel_size"),
                 pair_from(stride, "MaxPool2d", "stride"),
@@ -194,8 +193,8 @@ void add_others(nb::module_& module) {
   layer_class<nn::AvgPool2d>(module, "AvgPool2d")
       .def(
           "__init__",
-          [](Overridable<nn::AvgPool2d>* self, nb::handle kernel, nb::handle stride,
-             const std::string& pad_mode, nb::handle padding, bool ceil, bool count_include_pad,
+          [](nn::AvgPool2d* self, nb::handle kernel, nb::handle stride, const std::string& pad_mode,
+             nb::handle padding, bool ceil, bool count_include_pad,
              std::optional<int64_t> divisor) {
             new (self) Overridable<nn::AvgPool2d>(
                 pair_from(kernel, "AvgPool2d", "kernel_size"),
@@ -211,7 +210,7 @@ void add_others(nb::module_& module) {
   layer_class<nn::AdaptiveAvgPool2d>(module, "AdaptiveAvgPool2d")
       .def(
           "__init__",
-          [](Overridable<nn::AdaptiveAvgPool2d>* self, nb::handle size) {
+          [](nn::AdaptiveAvgPool2d* self, nb::handle size) {
             new (self) Overridable<nn::AdaptiveAvgPool2d>(
                 pair_from(size, "AdaptiveAvgPool2d", "output_size"));
           },

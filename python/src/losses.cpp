@@ -58,7 +58,7 @@ void add_losses(nb::module_& module) {
   layer_class<nn::SmoothL1Loss, nn::LossBase>(module, "SmoothL1Loss")
       .def(
           "__init__",
-          [](Overridable<nn::SmoothL1Loss>* self, double beta, const std::string& reduction) {
+          [](nn::SmoothL1Loss* self, double beta, const std::string& reduction) {
             new (self)
                 Overridable<nn::SmoothL1Loss>(beta, reduction_from_name(reduction, "SmoothL1Loss"));
           },

@@ -271,3 +271,35 @@ def test_printing_shows_the_tree():
     text = repr(Net())
     assert text.startswith("Net(")
     assert "(head): Dense(" in text
+
+
+def test_every_layer_can_be_made_and_called():
+    image = Tensor(np.random.default_rng(0).normal(size=(2, 4, 8, 8)).astype(np.float32))
+    layers = [
+        nn.Conv2d(4, 6, 3), nn.Conv2d(4, 6, (3, 1), pad_mode="valid", has_bias=True),
+        nn.Conv2d(4, 4, 3, pad_mode="pad", padding=1, group=4), nn.BatchNorm2d(4),
+        nn.MaxPool2d(2, 2), nn.AvgPool2d(2, 2), nn.AdaptiveAvgPool2d(1), nn.Flatten(),
+        nn.LayerNorm((8,)), nn.Dropout(p=0.5), nn.PReLU(4), nn.Identity(), nn.GELU(),
+        nn.Softmax(), nn.LogSoftmax(1), nn.LeakyReLU(), nn.ELU(), nn.CELU(), nn.HShrink(),
+        nn.SoftShrink(), nn.ReLU(), nn.ReLU6(), nn.Sigmoid(), nn.Tanh(), nn.SiLU(), nn.Mish(),
+        nn.HSigmoid(), nn.HSwish(), nn.LogSigmoid(), nn.SeLU(), nn.SoftSign(), nn.Softplus(),
+        nn.Tanhshrink(), nn.Pad(((0, 0), (0, 0), (1, 1), (1, 1))),
+    ]  # fmt: skip
+    for layer in layers:
+        result = layer(image)
+        assert np.isfinite(result.asnumpy()).all(), layer
+        assert type(copy.deepcopy(layer)) is type(layer)
+    assert nn.Embedding(10, 3)(Tensor([[1, 2]])).shape == (1, 2, 3)
+    assert nn.Conv2d(4, 6, 3)(image).shape == (2, 6, 8, 8)
+    assert nn.L1Loss()(X, X).item() == 0
+    assert nn.SmoothL1Loss()(X, X).shape == (3, 4)
+    assert nn.BCEWithLogitsLoss()(X, ops.zeros_like(X)).item() > 0
+
+
+def test_batch_norm_keeps_its_statistics_in_training():
+    cell = nn.BatchNorm1d(4, momentum=0.5).set_train()
+    cell(X)
+    assert np.allclose(cell.moving_mean.asnumpy(), X.asnumpy().mean(0) / 2, atol=1e-6)
+    assert [p.name for p in cell.get_parameters()] == [
+        "moving_mean", "moving_variance", "gamma", "beta",
+    ]  # fmt: skip

@@ -290,6 +290,7 @@ def get_activation(name, prim_name=None):
     return _nn.get_activation(name) if name else None
 
 
+@layer
 class MatMul(Cell):
     """The product of two matrices, either transposed."""
 
@@ -303,6 +304,7 @@ class MatMul(Cell):
         return batch_matmul(x1, x2, self.transpose_x1, self.transpose_x2)
 
 
+@layer
 class OneHot(Cell):
     """Indices as vectors."""
 
@@ -317,6 +319,7 @@ class OneHot(Cell):
         return one_hot(indices, self.depth, self.on_value, self.off_value, self.axis, self.dtype)
 
 
+@layer
 class Pad(Cell):
     """Elements around."""
 
