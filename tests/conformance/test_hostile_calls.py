@@ -1,4 +1,4 @@
-"""Random calls of every operator: a result or an error of the user's, never a crash or our own fault."""
+"""Random calls of every operator give a result or an error of the user, never a crash."""
 
 import random
 
