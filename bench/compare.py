@@ -149,8 +149,7 @@ def conditions() -> str:
     commit = output_of("git", "-C", str(ROOT), "describe", "--always", "--dirty")
     return (
         f"{datetime.date.today()}, {cpu[1] if cpu else platform.machine()}, "
-        f"{os.cpu_count()} cores, {memory:.0f} GiB, {THREADS} threads; Lamella "
-        f"{(ROOT / 'VERSION').read_text().strip()} at {commit}, "
+        f"{os.cpu_count()} cores, {memory:.0f} GiB, {THREADS} threads; Lamella at {commit}, "
         f"{output_of('g++', '--version').splitlines()[0]}; {versions or 'no peers installed'}"
     )
 

@@ -12,7 +12,7 @@ import json
 import statistics
 import sys
 import timeit
-from typing import Callable
+from collections.abc import Callable
 
 Call = Callable[[], object]
 

@@ -1,6 +1,9 @@
 # Sourced by run_tests and check: runs named steps to the end, then says which of them failed and
 # what the test runners counted.
 
+# Several tests share the processors: threads that spin for more work take them from each other.
+export OMP_WAIT_POLICY=passive
+
 failed_steps=()
 counts=()
 

@@ -104,4 +104,15 @@ void parallel_for(int64_t count, int64_t grain, FunctionRef<void(int64_t, int64_
   shares.rethrow();
 }
 
+int prepare_openmp_library() {
+#ifdef LAMELLA_PARALLEL_OPENMP
+  if (omp_in_parallel()) return 1;
+  const int threads = thread_count();
+  if (omp_get_max_threads() != threads) omp_set_num_threads(threads);
+  return threads;
+#else
+  return inside_parallel_loop ? 1 : thread_count();
+#endif
+}
+
 }  // namespace lamella

@@ -20,4 +20,8 @@ LAMELLA_API void set_thread_count(int count);
 LAMELLA_API void parallel_for(int64_t count, int64_t grain,
                               FunctionRef<void(int64_t begin, int64_t end)> body);
 
+// Makes a library that runs its own OpenMP regions use thread_count() threads when called by this
+// thread. Returns the number it will use: 1 inside a parallel loop.
+LAMELLA_API int prepare_openmp_library();
+
 }  // namespace lamella

@@ -34,9 +34,10 @@ constexpr PhiloxCounter philox_at(uint64_t seed, uint64_t offset, uint64_t index
                     {static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32)});
 }
 
-// A uniform number in [0, 1) with 24 significant bits, the spacing of float32 just below 1.
+// A uniform number in [0, 1): the low 24 bits, spaced as float32 is just below 1. The low bits,
+// since a mask takes them in signed arithmetic too.
 constexpr float uniform_from_bits(uint32_t word) {
-  return static_cast<float>(word >> 8) * 0x1p-24f;
+  return static_cast<float>(word & 0xFFFFFFu) * 0x1p-24f;
 }
 
 }  // namespace lamella

@@ -1,6 +1,7 @@
 // Memory of arrays and views of it.
 #include "lamella/data/array.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <limits>
 
@@ -29,6 +30,8 @@ std::shared_ptr<const void> allocate(const ArrayType& type) {
 }  // namespace
 
 int64_t element_count(const Axes& sizes) {
+  // An empty array may have other axes of any size, whose product would overflow.
+  if (std::find(sizes.begin(), sizes.end(), 0) != sizes.end()) return 0;
   int64_t count = 1;
   for (int64_t size : sizes) count *= size;
   return count;

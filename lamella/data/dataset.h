@@ -44,6 +44,8 @@ struct BatchInfo {
 
 enum class Remainder : uint8_t { Keep, Drop };
 
+enum class Order : uint8_t { AsGiven, Random };
+
 struct BatchOptions {
   Remainder remainder = Remainder::Keep;
   // The columns of a batch before stacking: for each input column its rows; gives the same for the
@@ -96,6 +98,12 @@ class LAMELLA_API Dataset : public RefCounted<Dataset> {
   Ref<Dataset> zip(Ref<Dataset> other);
   // The rows of this, then those of `other`, which must have the same columns.
   Ref<Dataset> concat(Ref<Dataset> other);
+  // Disjoint parts of these sizes, which must add up to size(), or of about these fractions, which
+  // must add up to 1. A part has the same samples, in the same order, in every epoch (shuffle it
+  // for other orders); its rows are augmented anew in each.
+  std::vector<Ref<Dataset>> split(const std::vector<int64_t>& sizes, Order order = Order::Random);
+  std::vector<Ref<Dataset>> split(const std::vector<double>& fractions,
+                                  Order order = Order::Random);
   // Columns chosen and ordered; columns under other names.
   Ref<Dataset> project(std::vector<std::string> columns);
   Ref<Dataset> rename(const std::vector<std::string>& from, const std::vector<std::string>& to);

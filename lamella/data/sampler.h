@@ -7,6 +7,7 @@
 
 #include "lamella/base/api.h"
 #include "lamella/base/ref.h"
+#include "lamella/data/dataset.h"
 #include "lamella/data/random_stream.h"
 
 namespace lamella::data {
@@ -50,8 +51,6 @@ class LAMELLA_API RandomSampler : public Sampler {
   Replacement replacement_;
   std::optional<int64_t> samples_;
 };
-
-enum class Order : uint8_t { AsGiven, Random };
 
 // The samples of a list.
 class LAMELLA_API SubsetSampler : public Sampler {

@@ -1,7 +1,9 @@
 // Reading safetensors files; nothing in them is believed unchecked.
 #include <algorithm>
+#include <limits>
 #include <optional>
 #include <set>
+#include <utility>
 
 #include <nlohmann/json.hpp>
 

@@ -12,13 +12,34 @@ namespace lamella {
 
 class Operator;
 
+// The result types of one call: a few in place, many on the heap.
+class ResultTypes {
+ public:
+  void push_back(const TensorType& type) {
+    if (many_.empty() && few_.size() < few_.capacity()) {
+      few_.push_back(type);
+      return;
+    }
+    if (many_.empty()) many_.assign(few_.begin(), few_.end());
+    many_.push_back(type);
+  }
+  size_t size() const { return many_.empty() ? few_.size() : many_.size(); }
+  const TensorType* data() const { return many_.empty() ? few_.data() : many_.data(); }
+  TensorType& operator[](size_t i) { return many_.empty() ? few_[i] : many_[i]; }
+  const TensorType& operator[](size_t i) const { return data()[i]; }
+
+ private:
+  InlineVector<TensorType, 4> few_;
+  std::vector<TensorType> many_;
+};
+
 // The arguments of a type rule: operand types and attributes in, result types out. Sizes may be
 // expressions. A rule throws Error kind Type or Value whose message begins with "[operator] ".
 struct InferCall {
   const Operator& op;
   std::span<const TensorType* const> operands;
   const Attributes* attributes;  // null if the operator declares none
-  InlineVector<TensorType, 8> results;
+  ResultTypes results;
 
   const TensorType& operand(size_t index) const { return *operands[index]; }
   template <typename T>

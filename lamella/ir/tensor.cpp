@@ -10,6 +10,18 @@
 
 namespace lamella {
 
+namespace {
+
+Buffer copy_of(const Buffer& elements) {
+  Buffer copy = runtime().allocate(elements.size, "tensor");
+  if (elements.size > 0) {
+    std::memcpy(copy.data(), elements.data(), static_cast<size_t>(elements.size));
+  }
+  return copy;
+}
+
+}  // namespace
+
 Storage::Storage(Ref<Value> value) {
   hold(std::move(value));
 }
@@ -31,6 +43,8 @@ void Storage::hold(Ref<Value> value) {
 }
 
 const Ref<Value>& Storage::current() {
+  if (shared_) [[unlikely]]
+    take_in_writes();
   if (base_) {
     base_->current();  // brings a chain of views up to date
     if (base_->version() != base_version_) {
@@ -48,13 +62,54 @@ void Storage::replace(Ref<Value> value) {
     base_version_ = base_->version();
   }
   Window::of_thread().journal(*this);
+  shared_.reset();
   hold(std::move(value));
   ++version_;
 }
 
 void Storage::restore(Ref<Value> value, uint64_t version) {
+  shared_.reset();
   hold(std::move(value));
   version_ = version;
+}
+
+Buffer Storage::share() {
+  const Ref<Value> held = current();
+  ensure_ready(held);
+  if (shared_) return shared_->buffer();
+  if (held->type().layout != Layout::RowMajor) return {};
+  const Buffer elements = runtime().row_major(*held);
+  // The value's own memory, unless someone else reads it: then a copy.
+  const bool alone = held->reference_count() == 2 && held->handles() == 1 &&
+                     held->buffer().allocation && elements.allocation->reference_count() == 2;
+  shared_ = alone ? held : Value::from_buffer(held->type(), copy_of(elements));
+  return shared_->buffer();
+}
+
+Ref<Storage> Storage::over_shared(const TensorType& type, Buffer memory) {
+  Ref<Storage> storage = make_ref<Storage>(Value::from_buffer(type, std::move(memory)));
+  storage->shared_ = storage->value_;
+  return storage;
+}
+
+void Storage::take_in_writes() {
+  const Buffer memory = shared_->buffer();
+  const bool never_read = value_ == shared_;
+  const bool changed = [&] {
+    if (never_read) return true;
+    const Buffer seen = runtime().row_major(*value_);
+    return memory.size > 0 &&
+           std::memcmp(seen.data(), memory.data(), static_cast<size_t>(memory.size)) != 0;
+  }();
+  if (memory.pinned()) {
+    if (!changed) return;
+    hold(Value::from_buffer(shared_->type(), copy_of(memory)));
+  } else {
+    // The reader is gone; what it wrote last stays.
+    if (changed && !never_read) hold(shared_);
+    shared_.reset();
+  }
+  if (changed) ++version_;
 }
 
 Tensor Tensor::from_data(DType dtype, const Shape& shape, const void* data) {
@@ -65,8 +120,12 @@ Tensor Tensor::from_data(DType dtype, const Shape& shape, const void* data) {
 }
 
 const Ref<Value>& Tensor::value() const {
-  if (!storage_) fail(ErrorKind::Value, "[tensor] this tensor holds nothing");
+  if (!storage_) fail_undefined();
   return storage_->current();
+}
+
+void Tensor::fail_undefined() {
+  fail(ErrorKind::Value, "[tensor] this tensor holds nothing");
 }
 
 Dim Tensor::size(int64_t axis) const {

@@ -25,8 +25,17 @@ class LAMELLA_API Storage : public RefCounted<Storage> {
   Storage(Ref<Storage> base, ViewFunctions functions);
   ~Storage();
 
-  // The present value; a view whose base was written since is read anew.
+  // The present value; a view whose base was written since is read anew, and so is memory shared
+  // with a reader outside.
   const Ref<Value>& current();
+  // The type, which no write changes.
+  const TensorType& type() const { return value_->type(); }
+  // Runs what is pending, then gives row-major memory that a reader outside may write at any time:
+  // the caller pins it. Operations recorded later see what was written; those recorded before do
+  // not, because they hold a value of their own. Empty if the value has another layout.
+  Buffer share();
+  // Memory that is shared from the start; pinned by the caller.
+  static Ref<Storage> over_shared(const TensorType& type, Buffer memory);
   uint64_t version() const { return version_; }
   // Replaces the value, and for a view the base's part. The window can undo it until it has run.
   void replace(Ref<Value> value);
@@ -35,8 +44,10 @@ class LAMELLA_API Storage : public RefCounted<Storage> {
 
  private:
   void hold(Ref<Value> value);
+  void take_in_writes();
 
   Ref<Value> value_;
+  Ref<Value> shared_;  // over memory that a reader outside may write; null if there is none
   uint64_t version_ = 0;
   Ref<Storage> base_;
   uint64_t base_version_ = 0;
@@ -59,7 +70,11 @@ class LAMELLA_API Tensor {
   }
 
   bool defined() const { return static_cast<bool>(storage_); }
-  const TensorType& type() const { return value()->type(); }
+  const TensorType& type() const {
+    if (!storage_) [[unlikely]]
+      fail_undefined();
+    return storage_->type();
+  }
   const Shape& shape() const { return type().shape; }
   DType dtype() const { return type().dtype; }
   int rank() const { return lamella::rank(type().shape); }
@@ -86,6 +101,8 @@ class LAMELLA_API Tensor {
   double item() const;
 
  private:
+  [[noreturn]] static void fail_undefined();
+
   Ref<Storage> storage_;
 };
 
@@ -124,6 +141,7 @@ class LAMELLA_API Operand {
   // The number as a value of `dtype`.
   Ref<Value> number_as(DType dtype) const;
   const SourceLocation& location() const { return location_; }
+  void set_location(SourceLocation location) { location_ = location; }
   // The same operand said to come from another line.
   Operand at(SourceLocation location) const {
     Operand moved = *this;

@@ -121,9 +121,24 @@ Ref<Value> Value::from_buffer(TensorType type, Buffer buffer) {
   return value;
 }
 
+namespace {
+
+thread_local bool numbers_are_written = false;
+
+}  // namespace
+
+WrittenNumbers::WrittenNumbers(bool written) : outer_(numbers_are_written) {
+  numbers_are_written = written;
+}
+
+WrittenNumbers::~WrittenNumbers() {
+  numbers_are_written = outer_;
+}
+
 Ref<Value> Value::scalar(DType dtype, uint64_t bits) {
   auto value = make_ref<Value>(TensorType{dtype, Layout::RowMajor, {}}, State::Scalar);
   value->scalar_bits_ = bits;
+  value->written_ = numbers_are_written;
   return value;
 }
 

@@ -60,6 +60,8 @@ class LAMELLA_API Value : public RefCounted<Value> {
   const Buffer& buffer() const { return buffer_; }
   uint64_t scalar_bits() const { return scalar_bits_; }
   Dim size_expression() const { return size_; }
+  // Whether the number was written in an operator's rule, not given by a caller: it may enter keys.
+  bool written() const { return written_; }
 
   // Called by the run that computed the value, once.
   void fulfil(Buffer buffer);
@@ -84,8 +86,21 @@ class LAMELLA_API Value : public RefCounted<Value> {
   std::atomic<State> state_;
   std::atomic<int32_t> handles_{0};
   uint64_t scalar_bits_ = 0;
+  bool written_ = false;
   Dim size_ = 0;
   Buffer buffer_;
+};
+
+// Says of the numbers this thread makes while it lives whether they are written in an operator's
+// rule. Those recorded from a rule are the same at every call, so they are constants of the graph.
+class LAMELLA_API WrittenNumbers {
+ public:
+  explicit WrittenNumbers(bool written = true);
+  ~WrittenNumbers();
+  WrittenNumbers(const WrittenNumbers&) = delete;
+
+ private:
+  bool outer_;
 };
 
 // Bits of a number in a dtype, low bytes first, rounded as a cast would.

@@ -4,6 +4,8 @@
 #include <unordered_map>
 
 #include "lamella/base/env.h"
+#include "lamella/base/host.h"
+#include "lamella/ir/call_site.h"
 #include "lamella/ir/runtime_interface.h"
 #include "lamella/ir/tensor.h"
 
@@ -88,11 +90,12 @@ Window::~Window() {
 
 Results Window::record(const Operator& op, std::span<Value* const> operands,
                        Ref<const Attributes> attributes, const SourceLocation& location) {
-  std::lock_guard lock(mutex_);
+  const auto lock = lock_beside_host(mutex_);
   if (flush_requested_) flush();
   const auto pending = static_cast<int64_t>(nodes_.size());
+  const bool turns_here = !current_call_site().known() || take_call_site_start();
   if (pending >= limits_.loop && !in_gradient_scope()) {
-    const bool loop_turn = nodes_.front()->location() == location;
+    const bool loop_turn = turns_here && nodes_.front()->location() == location;
     if (loop_turn || pending >= limits_.most) flush();
   }
   for (Value* operand : operands) {
@@ -129,11 +132,12 @@ Results Window::record(const Operator& op, std::span<Value* const> operands,
 }
 
 void Window::journal(Storage& storage) {
-  std::lock_guard lock(mutex_);
+  const auto lock = lock_beside_host(mutex_);
   journal_.push_back({Ref<Storage>(&storage), storage.current(), storage.version()});
 }
 
 void Window::flush() {
+  const HostReleased released;
   std::lock_guard lock(mutex_);
   flush_requested_ = false;
   if (flushing_ || nodes_.empty()) {

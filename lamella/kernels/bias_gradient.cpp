@@ -3,7 +3,7 @@
 #include "lamella/base/parallel.h"
 #include "lamella/kernels/convolution_problem.h"
 #include "lamella/kernels/element.h"
-#include "lamella/kernels/vectorized.h"
+#include "lamella/kernels/rows.h"
 #include "lamella/kernels/view.h"
 
 namespace lamella::kernels {
@@ -11,19 +11,6 @@ namespace lamella::kernels {
 namespace {
 
 constexpr int64_t kBlockRows = 64;
-
-LAMELLA_VECTORIZED void add_row_f32(float* sums, const float* row, int64_t count) {
-  for (int64_t i = 0; i < count; ++i) sums[i] += row[i];
-}
-LAMELLA_VECTORIZED void add_row_f64(double* sums, const double* row, int64_t count) {
-  for (int64_t i = 0; i < count; ++i) sums[i] += row[i];
-}
-void add_row(float* sums, const float* row, int64_t count) {
-  add_row_f32(sums, row, count);
-}
-void add_row(double* sums, const double* row, int64_t count) {
-  add_row_f64(sums, row, count);
-}
 
 // dy as a matrix of positions by channels.
 struct PositionMatrix {
@@ -48,24 +35,34 @@ struct PositionMatrix {
 
 // sums[channel] = the rows [begin, end) in order.
 template <typename T>
-void sum_block(const PositionMatrix& matrix, const T* dy, int64_t begin, int64_t end, T* sums) {
+void sum_block(const PositionMatrix& matrix, const T* dy, int64_t begin, int64_t end,
+               Accumulator<T>* sums) {
+  using Sum = Accumulator<T>;
   if (matrix.channel_stride == 1) {
-    std::copy_n(dy + matrix.offset(begin), matrix.channels, sums);
-    for (int64_t row = begin + 1; row < end; ++row) {
-      add_row(sums, dy + matrix.offset(row), matrix.channels);
+    // 16-bit rows are widened piece by piece.
+    constexpr int64_t kPiece = std::is_same_v<T, Sum> ? INT64_MAX : 256;
+    Sum buffer[std::is_same_v<T, Sum> ? 1 : kPiece];
+    std::fill_n(sums, matrix.channels, -Sum{0});  // -0 + x is x, also for x = -0
+    for (int64_t row = begin; row < end; ++row) {
+      const T* from = dy + matrix.offset(row);
+      for (int64_t at = 0; at < matrix.channels;) {
+        const int64_t count = std::min(kPiece, matrix.channels - at);
+        add_row(sums + at, read_row(from + at, 1, count, buffer), count);
+        at += count;
+      }
     }
     return;
   }
   for (int64_t channel = 0; channel < matrix.channels; ++channel) {
     const T* column = dy + channel * matrix.channel_stride;
-    T sum = column[matrix.offset(begin)];
-    for (int64_t row = begin + 1; row < end; ++row) sum += column[matrix.offset(row)];
+    Sum sum = -Sum{0};
+    for (int64_t row = begin; row < end; ++row) sum += static_cast<Sum>(column[matrix.offset(row)]);
     sums[channel] = sum;
   }
 }
 
 template <typename T>
-void sum_positions(const PositionMatrix& matrix, const T* dy, T* partial) {
+void sum_positions(const PositionMatrix& matrix, const T* dy, Accumulator<T>* partial) {
   const int64_t grain = std::max<int64_t>(1, 16384 / (kBlockRows * matrix.channels + 1));
   parallel_for(matrix.blocks(), grain, [&](int64_t begin, int64_t end) {
     for (int64_t block = begin; block < end; ++block) {
@@ -85,23 +82,18 @@ void sum_positions(const PositionMatrix& matrix, const T* dy, T* partial) {
 
 int64_t convolution_bias_gradient_scratch_bytes(const TensorView& dy) {
   const PositionMatrix matrix(dy);
-  return matrix.blocks() * matrix.channels * size_of(dy.dtype);
+  return scratch_aligned(matrix.blocks() * matrix.channels * size_of(compute_dtype(dy.dtype)));
 }
 
 void convolution_bias_gradient(const TensorView& dy, const TensorView& dbias, Scratch scratch) {
   const PositionMatrix matrix(dy);
-  ScratchParts parts(scratch, scratch_aligned(convolution_bias_gradient_scratch_bytes(dy)));
+  const int64_t bytes = convolution_bias_gradient_scratch_bytes(dy);
+  ScratchParts parts(scratch, bytes);
   with_float("convolution", dy.dtype, [&]<typename T>(T*) {
-    if constexpr (std::is_floating_point_v<T>) {
-      T* partial = static_cast<T*>(parts.take(convolution_bias_gradient_scratch_bytes(dy)));
-      if (matrix.rows() > 0) {
-        sum_positions(matrix, dy.as<T>(), partial);
-      }
-      for (int64_t k = 0; k < matrix.channels; ++k) {
-        dbias.as<T>()[k * dbias.strides[0]] = matrix.rows() > 0 ? partial[k] : T{0};
-      }
-    } else {
-      LAMELLA_CHECK(false);
+    Accumulator<T>* sums = static_cast<Accumulator<T>*>(parts.take(bytes));
+    sum_positions(matrix, dy.as<T>(), sums);
+    for (int64_t k = 0; k < matrix.channels; ++k) {
+      dbias.as<T>()[k * dbias.strides[0]] = T(matrix.rows() > 0 ? sums[k] : Accumulator<T>{0});
     }
   });
 }

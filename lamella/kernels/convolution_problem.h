@@ -14,8 +14,8 @@ struct ConvolutionProblem {
   uint32_t spatial_rank() const { return in.size(); }
 };
 
-// float32 through oneDNN. x, y, weight and the cotangents are float32 views whose shapes fit the
-// problem; no size is 0. x and y are channels-last or row-major.
+// Through oneDNN, for dtypes library_takes. The views' shapes fit the problem; no size is 0. x and
+// y are channels-last or row-major.
 void convolution_onednn(const ConvolutionProblem& problem, const TensorView& x,
                         const TensorView& weight, const TensorView* bias, const TensorView& y,
                         Scratch scratch);
@@ -44,8 +44,19 @@ void convolution_backward_data_native(const ConvolutionProblem& problem, const T
 void convolution_backward_weights_native(const ConvolutionProblem& problem, const TensorView& x,
                                          const TensorView& dy, const TensorView& dweight);
 
+// The weight gradient of depthwise convolutions over two axes, for kernels 5 and 7 wide and dilated
+// ones 3 wide;
+// float32 and bfloat16 (summed in float32), x and dy channels-last. dweight may have any strides.
+// The same bits for any thread count.
+bool takes_depthwise_weights(const ConvolutionProblem& problem, const TensorView& x,
+                             const TensorView& dy);
+void convolution_depthwise_weights(const ConvolutionProblem& problem, const TensorView& x,
+                                   const TensorView& dy, const TensorView& dweight,
+                                   Scratch scratch);
+int64_t convolution_depthwise_weights_scratch_bytes(const ConvolutionProblem& problem);
+
 // dbias[k] = the sum of dy[n, k, ...]: positions in row-major order in blocks of 64, block sums
-// pairwise. float32 or float64.
+// pairwise; 16-bit floats in float32, rounded once.
 void convolution_bias_gradient(const TensorView& dy, const TensorView& dbias, Scratch scratch);
 int64_t convolution_bias_gradient_scratch_bytes(const TensorView& dy);
 

@@ -6,6 +6,7 @@
 #include "lamella/base/error.h"
 #include "lamella/kernels/convert.h"
 #include "lamella/kernels/copy.h"
+#include "lamella/kernels/library_dtypes.h"
 #include "lamella/kernels/matmul_problem.h"
 #include "lamella/kernels/view.h"
 
@@ -85,6 +86,7 @@ void fold_batch_into_rows(MatmulProblem& problem) {
 MatmulProblem problem_of(const TensorView& a, const TensorView& b, const TensorView* bias,
                          const TensorView& out) {
   MatmulProblem problem;
+  problem.dtype = a.dtype;
   problem.m = a.sizes[a.sizes.size() - 2];
   problem.k = a.sizes.back();
   problem.n = b.sizes.back();
@@ -133,9 +135,9 @@ bool has_adjacent_axis(const TensorView& view) {
   return (column == 1 && row >= columns) || (row == 1 && column >= rows);
 }
 
-// A dense float32 tensor of the view's sizes, its matrices in the view's own order.
-TensorView dense_like(const TensorView& view) {
-  TensorView dense = row_major_view(nullptr, DType::Float32, view.sizes);
+// A dense tensor of the view's sizes, its matrices in the view's own order.
+TensorView dense_like(const TensorView& view, DType dtype) {
+  TensorView dense = row_major_view(nullptr, dtype, view.sizes);
   const size_t rank = view.sizes.size();
   if (rank >= 2 && view.strides[rank - 2] < view.strides[rank - 1]) {
     dense.strides[rank - 2] = 1;
@@ -144,7 +146,7 @@ TensorView dense_like(const TensorView& view) {
   return dense;
 }
 
-// The operands as the float32 kernel takes them: themselves, or copies in scratch memory.
+// The operands as the library takes them: themselves, or copies in scratch memory.
 struct Prepared {
   TensorView a, b, out;
   std::optional<TensorView> bias;
@@ -153,13 +155,13 @@ struct Prepared {
 
   Prepared(const TensorView& given_a, const TensorView& given_b, const TensorView* given_bias,
            const TensorView& given_out) {
-    const bool low = is_low_precision(given_a.dtype);
+    const DType dtype = library_takes(given_a.dtype) ? given_a.dtype : DType::Float32;
     const auto place = [&](const TensorView& given, TensorView& used, bool adjacent) {
-      if (!low && adjacent) {
+      if (dtype == given.dtype && adjacent) {
         used = given;
         return false;
       }
-      used = dense_like(given);
+      used = dense_like(given, dtype);
       bytes += scratch_aligned(byte_count(used));
       return true;
     };
@@ -183,8 +185,16 @@ bool is_empty(const MatmulProblem& problem) {
   return problem.m == 0 || problem.n == 0 || problem.batch_count() == 0;
 }
 
-bool uses_onednn(const MatmulProblem& problem, DType dtype) {
-  return (dtype == DType::Float32 || is_low_precision(dtype)) && problem.k > 0;
+// The kernel is chosen by dtype, shape and strides alone.
+bool is_native(const MatmulProblem& problem) {
+  return problem.k == 0 || !(problem.dtype == DType::Float32 || is_low_precision(problem.dtype));
+}
+void run(const MatmulProblem& problem, Scratch scratch) {
+  is_thin(problem) ? matmul_thin(problem, scratch) : matmul_onednn(problem, scratch);
+}
+int64_t scratch_bytes(const MatmulProblem& problem) {
+  return is_thin(problem) ? matmul_thin_scratch_bytes(problem)
+                          : matmul_onednn_scratch_bytes(problem);
 }
 
 }  // namespace
@@ -193,10 +203,11 @@ int64_t matmul_scratch_bytes(const TensorView& a, const TensorView& b, const Ten
                              const TensorView& out) {
   check(a, b, bias, out);
   const MatmulProblem problem = problem_of(a, b, bias, out);
-  if (is_empty(problem) || !uses_onednn(problem, a.dtype)) return 0;
+  if (is_empty(problem) || is_native(problem)) return 0;
+  if (is_thin(problem)) return matmul_thin_scratch_bytes(problem);
   const Prepared prepared(a, b, bias, out);
-  return prepared.bytes + matmul_onednn_scratch_bytes(problem_of(
-                              prepared.a, prepared.b, prepared.bias_or_null(), prepared.out));
+  return prepared.bytes + scratch_aligned(scratch_bytes(problem_of(
+                              prepared.a, prepared.b, prepared.bias_or_null(), prepared.out)));
 }
 
 void matmul(const TensorView& a, const TensorView& b, const TensorView* bias, const TensorView& out,
@@ -204,13 +215,14 @@ void matmul(const TensorView& a, const TensorView& b, const TensorView* bias, co
   check(a, b, bias, out);
   const MatmulProblem given = problem_of(a, b, bias, out);
   if (is_empty(given)) return;
-  if (!uses_onednn(given, a.dtype)) return matmul_native(given, a.dtype);
+  if (is_native(given)) return matmul_native(given);
+  if (is_thin(given)) return matmul_thin(given, scratch);
   Prepared prepared(a, b, bias, out);
-  if (prepared.bytes == 0) return matmul_onednn(given, scratch);
+  if (prepared.bytes == 0) return run(given, scratch);
 
-  const int64_t inner = matmul_onednn_scratch_bytes(
-      problem_of(prepared.a, prepared.b, prepared.bias_or_null(), prepared.out));
-  ScratchParts parts(scratch, prepared.bytes + scratch_aligned(inner));
+  const MatmulProblem described =
+      problem_of(prepared.a, prepared.b, prepared.bias_or_null(), prepared.out);
+  ScratchParts parts(scratch, prepared.bytes + scratch_aligned(scratch_bytes(described)));
   const auto fill_in = [&](bool copied, const TensorView& from, TensorView& to) {
     if (!copied) return;
     to.data = parts.take(byte_count(to));
@@ -220,8 +232,7 @@ void matmul(const TensorView& a, const TensorView& b, const TensorView* bias, co
   fill_in(prepared.copied_b, b, prepared.b);
   if (bias != nullptr) fill_in(prepared.copied_bias, *bias, *prepared.bias);
   if (prepared.copied_out) prepared.out.data = parts.take(byte_count(prepared.out));
-  matmul_onednn(problem_of(prepared.a, prepared.b, prepared.bias_or_null(), prepared.out),
-                parts.rest());
+  run(problem_of(prepared.a, prepared.b, prepared.bias_or_null(), prepared.out), parts.rest());
   if (prepared.copied_out) move_elements(prepared.out, out);
 }
 

@@ -178,7 +178,8 @@ void multiply(const MatmulProblem& problem) {
 
 }  // namespace
 
-void matmul_native(const MatmulProblem& problem, DType dtype) {
+void matmul_native(const MatmulProblem& problem) {
+  const DType dtype = problem.dtype;
   if (is_float(dtype)) {
     with_float("matmul", dtype, [&]<typename T>(T*) { multiply<T>(problem); });
   } else if (dtype == DType::Bool) {

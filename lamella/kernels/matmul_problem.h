@@ -16,6 +16,7 @@ struct Matrix {
 // out[b] = a[b] * b[b] (+ bias) for the points of the batch loop. Batch axes of size 1 are gone,
 // the others merged where they allow it, also into m.
 struct MatmulProblem {
+  DType dtype = DType::Float32;
   int64_t m = 0, n = 0, k = 0;
   Matrix a, b, out;
   bool has_bias = false;
@@ -31,12 +32,18 @@ struct MatmulProblem {
   }
 };
 
-// float32, by oneDNN. Needs m, n, k and the batch to be at least 1, and for each of a, b and out
-// one adjacent matrix axis.
+// By oneDNN, for dtypes library_takes. Needs m, n, k and the batch to be at least 1, and for each
+// of a, b and out one adjacent matrix axis.
 void matmul_onednn(const MatmulProblem& problem, Scratch scratch);
 int64_t matmul_onednn_scratch_bytes(const MatmulProblem& problem);
 
+// float32 and bfloat16, for at most four rows or columns. Needs what matmul_onednn needs, and
+// is_thin. The same bits for any thread count.
+bool is_thin(const MatmulProblem& problem);
+void matmul_thin(const MatmulProblem& problem, Scratch scratch);
+int64_t matmul_thin_scratch_bytes(const MatmulProblem& problem);
+
 // Any compute dtype, any strides, any size; the order of the sums depends on nothing but k.
-void matmul_native(const MatmulProblem& problem, DType dtype);
+void matmul_native(const MatmulProblem& problem);
 
 }  // namespace lamella::kernels

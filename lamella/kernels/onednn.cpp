@@ -5,19 +5,17 @@
 #include <mutex>
 #include <unordered_map>
 
-#ifdef LAMELLA_PARALLEL_OPENMP
-#include <omp.h>
-#endif
-
 #include "lamella/base/error.h"
 #include "lamella/base/hash.h"
 #include "lamella/base/parallel.h"
+#include "lamella/kernels/library_dtypes.h"
 
 namespace lamella::kernels::onednn {
 
 namespace {
 
-constexpr size_t kCachedPlans = 1024;
+// A plan takes about 100 KB (up to 200), nearly all of it machine code.
+constexpr size_t kCachedPlans = 640;
 
 dnnl::stream& stream() {
   thread_local dnnl::stream stream(engine());
@@ -34,19 +32,6 @@ dnnl::stream& stream() {
 void check(dnnl_status_t status, const char* what) {
   if (status != dnnl_success) [[unlikely]]
     fail_from(dnnl::error(status, what));
-}
-
-// The number of threads oneDNN will use if called now. Primitives divide their work by the number
-// they were made with, so it belongs to the key.
-int use_configured_threads() {
-#ifdef LAMELLA_PARALLEL_OPENMP
-  if (omp_in_parallel()) return 1;
-  const int threads = thread_count();
-  if (omp_get_max_threads() != threads) omp_set_num_threads(threads);
-  return threads;
-#else
-  return 0;
-#endif
 }
 
 struct SignatureHash {
@@ -97,6 +82,11 @@ dnnl::memory::dims dims(const Axes& axes) {
   return {axes.begin(), axes.end()};
 }
 
+dnnl::memory::data_type data_type(DType dtype) {
+  LAMELLA_CHECK(dtype == DType::Float32 || dtype == DType::BFloat16);
+  return dtype == DType::Float32 ? dnnl::memory::data_type::f32 : dnnl::memory::data_type::bf16;
+}
+
 constexpr int64_t aligned(int64_t bytes) {
   return (bytes + 63) / 64 * 64;
 }
@@ -113,12 +103,12 @@ dnnl::engine& engine() {
   return *engine;
 }
 
-dnnl::memory::desc plain(const Axes& sizes, const Axes& strides) {
-  return {dims(sizes), dnnl::memory::data_type::f32, dims(strides)};
+dnnl::memory::desc plain(DType dtype, const Axes& sizes, const Axes& strides) {
+  return {dims(sizes), data_type(dtype), dims(strides)};
 }
 
-dnnl::memory::desc any_layout(const Axes& sizes) {
-  return {dims(sizes), dnnl::memory::data_type::f32, dnnl::memory::format_tag::any};
+dnnl::memory::desc any_layout(DType dtype, const Axes& sizes) {
+  return {dims(sizes), data_type(dtype), dnnl::memory::format_tag::any};
 }
 
 dnnl::primitive_attr attributes() {
@@ -218,7 +208,8 @@ void Plan::run(std::span<void* const> pointers, void* scratch) const {
 
 std::shared_ptr<const Plan> plan_for(const Signature& signature, FunctionRef<void(Plan&)> build) {
   Signature key = signature;
-  key.push_back(use_configured_threads());
+  // Primitives divide their work by the number of threads they were made for.
+  key.push_back(prepare_openmp_library());
   if (auto plan = cache().find(key)) return plan;
   auto plan = std::make_shared<Plan>();
   try {
@@ -231,3 +222,28 @@ std::shared_ptr<const Plan> plan_for(const Signature& signature, FunctionRef<voi
 }
 
 }  // namespace lamella::kernels::onednn
+
+namespace lamella::kernels {
+
+namespace {
+
+bool is_amd() {
+#if defined(__x86_64__) && defined(__GNUC__)
+  return __builtin_cpu_is("amd") != 0;
+#else
+  return false;
+#endif
+}
+
+}  // namespace
+
+bool library_takes(DType dtype) {
+  static const bool fast_bfloat16 = [] {
+    const dnnl::cpu_isa isa = dnnl::get_effective_cpu_isa();
+    return isa >= dnnl::cpu_isa::avx512_core_amx ||
+           (isa >= dnnl::cpu_isa::avx512_core_bf16 && is_amd());
+  }();
+  return dtype == DType::Float32 || (dtype == DType::BFloat16 && fast_bfloat16);
+}
+
+}  // namespace lamella::kernels

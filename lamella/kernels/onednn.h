@@ -18,10 +18,10 @@ namespace lamella::kernels::onednn {
 
 dnnl::engine& engine();
 
-// float32 descriptor of sizes and strides.
-dnnl::memory::desc plain(const Axes& sizes, const Axes& strides);
-// float32 descriptor whose layout the primitive chooses.
-dnnl::memory::desc any_layout(const Axes& sizes);
+// A descriptor of sizes and strides; float32 or bfloat16.
+dnnl::memory::desc plain(DType dtype, const Axes& sizes, const Axes& strides);
+// A descriptor whose layout the primitive chooses.
+dnnl::memory::desc any_layout(DType dtype, const Axes& sizes);
 // Attributes of every primitive: the caller brings the scratchpad, float32 is not shortened.
 dnnl::primitive_attr attributes();
 

@@ -1,4 +1,4 @@
-// float32 convolutions through oneDNN, computed channels-last; weights are brought into the layout
+// Convolutions through oneDNN, computed channels-last; weights are brought into the layout
 // the implementation wants, and back.
 #include "lamella/kernels/convolution_problem.h"
 #include "lamella/kernels/onednn.h"
@@ -33,13 +33,14 @@ Axes channels_last_strides(const Axes& sizes) {
 }
 
 dnnl::memory::desc channels_last(const TensorView& view) {
-  return onednn::plain(view.sizes, channels_last_strides(view.sizes));
+  return onednn::plain(view.dtype, view.sizes, channels_last_strides(view.sizes));
 }
 
 // The view as it lies.
 dnnl::memory::desc given(const TensorView& view) {
-  return is_channels_last(view) ? channels_last(view)
-                                : onednn::plain(view.sizes, row_major_strides(view.sizes));
+  return is_channels_last(view)
+             ? channels_last(view)
+             : onednn::plain(view.dtype, view.sizes, row_major_strides(view.sizes));
 }
 
 // Sizes [groups, K / groups, C / groups, kernel...], without the first for one group.
@@ -57,15 +58,21 @@ dnnl::memory::desc given_weight(const ConvolutionProblem& problem, const TensorV
   if (problem.groups > 1) {
     strides.insert(0, problem.out_channels / problem.groups * weight.strides[0]);
   }
-  return onednn::plain(weight_sizes(problem), strides);
+  return onednn::plain(weight.dtype, weight_sizes(problem), strides);
 }
 
 onednn::Signature signature_of(Kind kind, const ConvolutionProblem& problem, const TensorView& x,
                                const TensorView& y, const TensorView& weight, bool has_bias) {
-  onednn::Signature signature = {
-      static_cast<int64_t>(kind), problem.spatial_rank(), problem.batch, problem.in_channels,
-      problem.out_channels,       problem.groups,         has_bias,      is_channels_last(x),
-      is_channels_last(y)};
+  onednn::Signature signature = {static_cast<int64_t>(kind),
+                                 static_cast<int64_t>(x.dtype),
+                                 problem.spatial_rank(),
+                                 problem.batch,
+                                 problem.in_channels,
+                                 problem.out_channels,
+                                 problem.groups,
+                                 has_bias,
+                                 is_channels_last(x),
+                                 is_channels_last(y)};
   for (const Spatial* sizes : {&problem.in, &problem.kernel, &problem.out, &problem.stride,
                                &problem.before, &problem.after, &problem.dilation}) {
     for (int64_t size : *sizes) signature.push_back(size);
@@ -74,7 +81,8 @@ onednn::Signature signature_of(Kind kind, const ConvolutionProblem& problem, con
   return signature;
 }
 
-dnnl::convolution_forward::primitive_desc forward_desc(const ConvolutionProblem& problem,
+dnnl::convolution_forward::primitive_desc forward_desc(DType dtype,
+                                                       const ConvolutionProblem& problem,
                                                        const dnnl::memory::desc& x,
                                                        const dnnl::memory::desc& y,
                                                        const dnnl::memory::desc& bias) {
@@ -82,7 +90,7 @@ dnnl::convolution_forward::primitive_desc forward_desc(const ConvolutionProblem&
           dnnl::prop_kind::forward_training,
           dnnl::algorithm::convolution_direct,
           x,
-          onednn::any_layout(weight_sizes(problem)),
+          onednn::any_layout(dtype, weight_sizes(problem)),
           bias,
           y,
           dims(problem.stride),
@@ -94,13 +102,14 @@ dnnl::convolution_forward::primitive_desc forward_desc(const ConvolutionProblem&
 
 void build_forward(onednn::Plan& plan, const ConvolutionProblem& problem, const TensorView& x,
                    const TensorView& weight, bool has_bias, const TensorView& y) {
+  const DType dtype = x.dtype;
   const int x_slot = plan.caller_slot(given(x));
   const int weight_slot = plan.caller_slot(given_weight(problem, weight));
   const int y_slot = plan.caller_slot(given(y));
   const dnnl::memory::desc bias =
-      has_bias ? onednn::plain({problem.out_channels}, {1}) : dnnl::memory::desc();
+      has_bias ? onednn::plain(dtype, {problem.out_channels}, {1}) : dnnl::memory::desc();
   const int bias_slot = has_bias ? plan.caller_slot(bias) : -1;
-  const auto desc = forward_desc(problem, channels_last(x), channels_last(y), bias);
+  const auto desc = forward_desc(dtype, problem, channels_last(x), channels_last(y), bias);
   const int x_used = plan.in_layout(x_slot, desc.src_desc());
   const int weight_used = plan.in_layout(weight_slot, desc.weights_desc());
   const bool direct = is_channels_last(y);
@@ -114,13 +123,14 @@ void build_forward(onednn::Plan& plan, const ConvolutionProblem& problem, const 
 
 void build_backward_data(onednn::Plan& plan, const ConvolutionProblem& problem,
                          const TensorView& dy, const TensorView& weight, const TensorView& dx) {
+  const DType dtype = dx.dtype;
   const int dy_slot = plan.caller_slot(given(dy));
   const int weight_slot = plan.caller_slot(given_weight(problem, weight));
   const int dx_slot = plan.caller_slot(given(dx));
-  const auto hint = forward_desc(problem, channels_last(dx), channels_last(dy), {});
+  const auto hint = forward_desc(dtype, problem, channels_last(dx), channels_last(dy), {});
   const dnnl::convolution_backward_data::primitive_desc desc(
       onednn::engine(), dnnl::algorithm::convolution_direct, channels_last(dx),
-      onednn::any_layout(weight_sizes(problem)), channels_last(dy), dims(problem.stride),
+      onednn::any_layout(dtype, weight_sizes(problem)), channels_last(dy), dims(problem.stride),
       dilates(problem), dims(problem.before), dims(problem.after), hint, onednn::attributes());
   const int dy_used = plan.in_layout(dy_slot, desc.diff_dst_desc());
   const int weight_used = plan.in_layout(weight_slot, desc.weights_desc());
@@ -133,13 +143,14 @@ void build_backward_data(onednn::Plan& plan, const ConvolutionProblem& problem,
 
 void build_backward_weights(onednn::Plan& plan, const ConvolutionProblem& problem,
                             const TensorView& x, const TensorView& dy, const TensorView& dweight) {
+  const DType dtype = x.dtype;
   const int x_slot = plan.caller_slot(given(x));
   const int dy_slot = plan.caller_slot(given(dy));
   const int weight_slot = plan.caller_slot(given_weight(problem, dweight));
-  const auto hint = forward_desc(problem, channels_last(x), channels_last(dy), {});
+  const auto hint = forward_desc(dtype, problem, channels_last(x), channels_last(dy), {});
   const dnnl::convolution_backward_weights::primitive_desc desc(
       onednn::engine(), dnnl::algorithm::convolution_direct, channels_last(x),
-      onednn::any_layout(weight_sizes(problem)), channels_last(dy), dims(problem.stride),
+      onednn::any_layout(dtype, weight_sizes(problem)), channels_last(dy), dims(problem.stride),
       dilates(problem), dims(problem.before), dims(problem.after), hint, onednn::attributes());
   const int x_used = plan.in_layout(x_slot, desc.src_desc());
   const int dy_used = plan.in_layout(dy_slot, desc.diff_dst_desc());

@@ -1,4 +1,4 @@
-// float32 matrix products through oneDNN.
+// Matrix products through oneDNN.
 #include "lamella/base/error.h"
 #include "lamella/kernels/matmul_problem.h"
 #include "lamella/kernels/onednn.h"
@@ -26,15 +26,15 @@ struct Call {
 };
 
 // A stack whose batch stride is 0 is one matrix that oneDNN broadcasts.
-dnnl::memory::desc describe(const Matrix& matrix, int64_t rows, int64_t columns, int64_t batch,
-                            int64_t batch_stride) {
+dnnl::memory::desc describe(DType dtype, const Matrix& matrix, int64_t rows, int64_t columns,
+                            int64_t batch, int64_t batch_stride) {
   const Strides strides(matrix, rows, columns);
-  if (batch == 1) return onednn::plain({rows, columns}, {strides.row, strides.column});
+  if (batch == 1) return onednn::plain(dtype, {rows, columns}, {strides.row, strides.column});
   if (batch_stride == 0) {
     const int64_t extent = std::max(strides.row * rows, strides.column * columns);
-    return onednn::plain({1, rows, columns}, {extent, strides.row, strides.column});
+    return onednn::plain(dtype, {1, rows, columns}, {extent, strides.row, strides.column});
   }
-  return onednn::plain({batch, rows, columns}, {batch_stride, strides.row, strides.column});
+  return onednn::plain(dtype, {batch, rows, columns}, {batch_stride, strides.row, strides.column});
 }
 
 Call call_of(const MatmulProblem& problem) {
@@ -48,6 +48,7 @@ Call call_of(const MatmulProblem& problem) {
   const Strides a(problem.a, problem.m, problem.k), b(problem.b, problem.k, problem.n),
       out(problem.out, problem.m, problem.n);
   call.signature = {static_cast<int64_t>(Kind::Matmul),
+                    static_cast<int64_t>(problem.dtype),
                     call.batch,
                     call.a_stride,
                     call.b_stride,
@@ -66,10 +67,11 @@ Call call_of(const MatmulProblem& problem) {
 }
 
 void build(onednn::Plan& plan, const MatmulProblem& problem, const Call& call) {
+  const DType dtype = problem.dtype;
   const auto [m, n, k] = std::tuple(problem.m, problem.n, problem.k);
-  const dnnl::memory::desc a = describe(problem.a, m, k, call.batch, call.a_stride);
-  const dnnl::memory::desc b = describe(problem.b, k, n, call.batch, call.b_stride);
-  const dnnl::memory::desc out = describe(problem.out, m, n, call.batch, call.out_stride);
+  const dnnl::memory::desc a = describe(dtype, problem.a, m, k, call.batch, call.a_stride);
+  const dnnl::memory::desc b = describe(dtype, problem.b, k, n, call.batch, call.b_stride);
+  const dnnl::memory::desc out = describe(dtype, problem.out, m, n, call.batch, call.out_stride);
   const int a_slot = plan.caller_slot(a), b_slot = plan.caller_slot(b),
             out_slot = plan.caller_slot(out);
   if (!problem.has_bias) {
@@ -78,8 +80,8 @@ void build(onednn::Plan& plan, const MatmulProblem& problem, const Call& call) {
              {{DNNL_ARG_SRC, a_slot}, {DNNL_ARG_WEIGHTS, b_slot}, {DNNL_ARG_DST, out_slot}});
     return;
   }
-  const dnnl::memory::desc bias =
-      call.batch > 1 ? onednn::plain({1, 1, n}, {n, n, 1}) : onednn::plain({1, n}, {n, 1});
+  const dnnl::memory::desc bias = call.batch > 1 ? onednn::plain(dtype, {1, 1, n}, {n, n, 1})
+                                                 : onednn::plain(dtype, {1, n}, {n, 1});
   const int bias_slot = plan.caller_slot(bias);
   const dnnl::matmul::primitive_desc desc(onednn::engine(), a, b, bias, out, onednn::attributes());
   plan.add(dnnl::matmul(desc), {{DNNL_ARG_SRC, a_slot},
@@ -102,21 +104,23 @@ void matmul_onednn(const MatmulProblem& problem, Scratch scratch) {
   const auto plan = plan_of(problem, call_of(problem));
   ScratchParts parts(scratch, plan->scratch_bytes());
   void* working = parts.take(plan->scratch_bytes());
+  const auto at = [&](const Matrix& matrix, int64_t elements) -> void* {
+    return static_cast<char*>(matrix.data) + elements * size_of(problem.dtype);
+  };
   const int64_t outer = problem.batch.empty() ? 1 : problem.batch_count() / problem.batch.back();
   Axes position(problem.batch.size(), 0);
   for (int64_t point = 0; point < outer; ++point) {
     int64_t a = 0, b = 0, out = 0, rest = point;
     for (uint32_t axis = problem.batch.size(); axis-- > 0;) {
       if (axis + 1 == problem.batch.size()) continue;
-      const int64_t at = rest % problem.batch[axis];
+      const int64_t step = rest % problem.batch[axis];
       rest /= problem.batch[axis];
-      a += at * problem.a_batch_strides[axis];
-      b += at * problem.b_batch_strides[axis];
-      out += at * problem.out_batch_strides[axis];
+      a += step * problem.a_batch_strides[axis];
+      b += step * problem.b_batch_strides[axis];
+      out += step * problem.out_batch_strides[axis];
     }
-    void* const pointers[] = {
-        static_cast<float*>(problem.a.data) + a, static_cast<float*>(problem.b.data) + b,
-        static_cast<float*>(problem.out.data) + out, const_cast<void*>(problem.bias)};
+    void* const pointers[] = {at(problem.a, a), at(problem.b, b), at(problem.out, out),
+                              const_cast<void*>(problem.bias)};
     plan->run(pointers, working);
   }
 }

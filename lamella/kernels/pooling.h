@@ -5,6 +5,7 @@
 
 #include "lamella/base/api.h"
 #include "lamella/kernels/convolution.h"
+#include "lamella/kernels/scratch.h"
 
 namespace lamella::kernels {
 
@@ -59,14 +60,17 @@ LAMELLA_API void max_pool_with_indices(const TensorView& x, const TensorView& y,
 // The cotangent of x: each of dy's elements goes to the first maximum of its window, which is
 // searched for again in x. Overwrites dx.
 LAMELLA_API void max_pool_backward(const TensorView& x, const TensorView& dy, const TensorView& dx,
-                                   const PoolingOptions& options);
+                                   const PoolingOptions& options, Scratch scratch = {});
 
 LAMELLA_API void average_pool(const TensorView& x, const TensorView& y,
                               const PoolingOptions& options, const AverageOptions& average);
 
 // The cotangent of x. Overwrites dx.
 LAMELLA_API void average_pool_backward(const TensorView& dy, const TensorView& dx,
-                                       const PoolingOptions& options,
-                                       const AverageOptions& average);
+                                       const PoolingOptions& options, const AverageOptions& average,
+                                       Scratch scratch = {});
+
+// Bytes of working memory of either gradient; reads only dtype and sizes.
+LAMELLA_API int64_t pooling_backward_scratch_bytes(const TensorView& dx);
 
 }  // namespace lamella::kernels

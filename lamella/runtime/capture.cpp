@@ -8,7 +8,20 @@ namespace lamella {
 namespace {
 
 constexpr uint64_t kProduced = uint64_t{1} << 32;
+constexpr uint64_t kFixed = uint64_t{1} << 33;
 constexpr uint64_t kAnySize = uint64_t{1} << 62;
+
+bool is_fixed(const Value& value) {
+  return value.state() == Value::State::Size ||
+         (value.state() == Value::State::Scalar && value.written());
+}
+
+void add_size(Capture& captured, Dim dim) {
+  const auto size = static_cast<uint64_t>(dim.value());
+  captured.words.push_back(size);
+  captured.structure.push_back(size <= 1 ? size : kAnySize);
+  captured.sizes.push_back(dim.value());
+}
 
 bool is_live(const Node& node, const std::vector<bool>& used) {
   if (node.kept) return true;
@@ -23,12 +36,7 @@ bool is_output(const Node& node, const Value& result) {
 }
 
 void add_sizes(Capture& captured, const Shape& shape) {
-  for (Dim dim : shape) {
-    const auto size = static_cast<uint64_t>(dim.value());
-    captured.words.push_back(size);
-    captured.structure.push_back(size <= 1 ? size : kAnySize);
-    captured.sizes.push_back(dim.value());
-  }
+  for (Dim dim : shape) add_size(captured, dim);
 }
 
 }  // namespace
@@ -65,6 +73,13 @@ Capture capture(std::span<const Ref<Node>> nodes) {
     }
     return entry->second;
   };
+  std::unordered_map<const Value*, uint32_t> fixed_number;
+  const auto fixed = [&](Value* value) {
+    const auto [entry, fresh] =
+        fixed_number.try_emplace(value, static_cast<uint32_t>(captured.fixed_numbers.size()));
+    if (fresh) captured.fixed_numbers.push_back(value);
+    return entry->second;
+  };
   std::vector<uint64_t>& words = captured.words;
   words.reserve(captured.nodes.size() * 8);
   captured.structure.reserve(captured.nodes.size() * 8);
@@ -79,6 +94,10 @@ Capture capture(std::span<const Ref<Node>> nodes) {
         add(kProduced | operand->mark);
         continue;
       }
+      if (is_fixed(*operand)) {
+        add(kFixed | fixed(operand.get()));
+        continue;
+      }
       const uint32_t number = leaf(operand.get());
       if (node->kept) captured.leaf_kept[number] = true;
       add(number);
@@ -91,6 +110,10 @@ Capture capture(std::span<const Ref<Node>> nodes) {
     }
     uint64_t outputs = 0;
     for (size_t i = 0; i < node->results().size(); ++i) {
+      if (i > 0 && i % 64 == 0) {
+        add(outputs);
+        outputs = 0;
+      }
       if (!is_output(*node, *node->result(i))) continue;
       outputs |= uint64_t{1} << (i % 64);
       captured.outputs.push_back(node->result(i));
@@ -102,6 +125,15 @@ Capture capture(std::span<const Ref<Node>> nodes) {
     add(uint64_t{value->is_number()} << 32 | static_cast<uint64_t>(type.dtype) << 16 |
         static_cast<uint64_t>(type.layout) << 8 | type.shape.size());
     add_sizes(captured, type.shape);
+  }
+  for (const Value* value : captured.fixed_numbers) {
+    const bool size = value->state() == Value::State::Size;
+    add(kFixed | uint64_t{size} << 8 | static_cast<uint64_t>(value->type().dtype));
+    if (size) {
+      add_size(captured, value->size_expression());
+    } else {
+      add(value->scalar_bits());
+    }
   }
   for (Node* node : captured.nodes) {
     if (node->attributes() == nullptr) continue;
@@ -136,6 +168,12 @@ LoweredCapture lower(const Capture& captured, std::span<const Dim> sizes) {
     Ref<Value> input = value->is_number() ? Value::number_input(type.dtype) : Value::input(type);
     mapped[value] = input;
     lowered.graph.inputs.push_back(std::move(input));
+  }
+  for (const Value* value : captured.fixed_numbers) {
+    const DType dtype = value->type().dtype;
+    mapped[value] = value->state() == Value::State::Size
+                        ? Value::size(dtype, sizes[next_size++])
+                        : Value::scalar(dtype, value->scalar_bits());
   }
   LoweringRecorder recorder(lowered.graph);
   RecorderScope scope(recorder);

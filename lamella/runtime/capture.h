@@ -13,6 +13,8 @@ struct Capture {
   std::vector<Value*> leaves;   // ready values and numbers, each once
   std::vector<bool> leaf_kept;  // whether a gradient scope still reads it after the run
   std::vector<int64_t> leaf_references;  // by the window's nodes, dead ones too
+  // Numbers that are part of the key: sizes, and those written in operators' rules. Each once.
+  std::vector<Value*> fixed_numbers;
   std::vector<Value*> outputs;
 
   // The key: nodes, operands, types, which results are outputs. Equal words, equal graph.

@@ -77,6 +77,7 @@ std::vector<Tensor> through_composite(const Node& node, const std::vector<Tensor
 
 std::vector<Tensor> gradients_of(const Node& node, std::vector<Tensor> cotangents,
                                  std::vector<bool> needed) {
+  const WrittenNumbers written;
   const Gradient& rule = opdef(node).fields().vjp.value;
   if (rule.through_composite) return through_composite(node, cotangents, needed);
   if (rule.function == nullptr) {
@@ -144,6 +145,7 @@ class CustomRule final : public CustomGradientRule {
       results.push_back(call.operand(i));
       cotangents.push_back(call.cotangent(i - operand_count_));
     }
+    const WrittenNumbers given(false);  // by the user, who may give others next time
     const std::vector<Tensor> gradients = backward_(operands, results, cotangents);
     if (gradients.size() != operand_count_) {
       fail(ErrorKind::Value,

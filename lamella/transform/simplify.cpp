@@ -34,6 +34,11 @@ bool is_constant(const Value* value, double number) {
          double_from_scalar_bits(value->type().dtype, value->scalar_bits()) == number;
 }
 
+// A reduction over axes of size 1 leaves every element as it is.
+Ref<Value> single_elements(const Match& match) {
+  return operand_if(match, match.operands[0]->type() == match.result);
+}
+
 constexpr Rule kRules[] = {
     {"cast to the same dtype", "cast",
      [](const Match& m) { return operand_if(m, m.operands[0]->type().dtype == m.result.dtype); }},
@@ -76,6 +81,10 @@ constexpr Rule kRules[] = {
        }
        return ops::transpose(Tensor(inner->operands()[0]), composed).value();
      }},
+    {"sum of single elements", "reduce_sum", single_elements},
+    {"product of single elements", "reduce_prod", single_elements},
+    {"maximum of single elements", "reduce_max", single_elements},
+    {"minimum of single elements", "reduce_min", single_elements},
     {"times 1", "mul",
      [](const Match& m) {
        return operand_if(m, is_constant(m.operands[1], 1) && m.operands[0]->type() == m.result &&

@@ -108,6 +108,7 @@ TEST(Idx, EveryFlippedBitOfTheHeaderIsAnError) {
         << bit;
   }
   EXPECT_THROW(parse_idx(as_bytes(idx({0xFFFFFFFF, 0xFFFFFFFF, 0xFFFFFFFF}, "")), "file"), Error);
+  EXPECT_EQ(parse_idx(as_bytes(idx({0xFFFFFFFF, 0xFFFFFF01, 0}, "")), "file").count(), 0);
 }
 
 TEST(Idx, DamagedGzipFilesAreErrors) {

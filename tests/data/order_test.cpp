@@ -189,6 +189,36 @@ TEST_F(Order, ShardsOfARestAreEquallyLong) {
   EXPECT_EQ(sorted(all), (std::vector<int64_t>{0, 0, 1, 1, 2, 3, 4, 5, 6, 7, 8, 9}));
 }
 
+TEST_F(Order, PartsOfASplitAreDisjointInEveryEpoch) {
+  const auto draw = function(
+      [](int64_t value, RandomStream& random) { return value * 1000 + random.below(1000); });
+  for (bool shuffle : {false, true}) {
+    const auto whole = numbers(10, {.shuffle = shuffle})->map({draw});
+    const auto parts = whole->split(std::vector<double>{0.7, 0.3});
+    EXPECT_EQ(parts[0]->size(), 7);
+    EXPECT_EQ(parts[1]->size(), 3);
+    auto train = parts[0]->iterate(), test = parts[1]->iterate();
+    std::vector<std::vector<int64_t>> drawn;
+    std::set<std::vector<int64_t>> orders;
+    for (int epoch = 0; epoch < 3; ++epoch) {
+      auto all = read_epoch(*train);
+      const auto rest = read_epoch(*test);
+      all.insert(all.end(), rest.begin(), rest.end());
+      drawn.push_back(all);
+      for (int64_t& value : all) value /= 1000;
+      orders.insert(all);
+      EXPECT_EQ(sorted(all), range(0, 10));
+    }
+    EXPECT_EQ(orders.size(), 1u);
+    EXPECT_NE(drawn[0], drawn[1]);
+  }
+  const auto straight = numbers(10)->split(std::vector<int64_t>{6, 4}, data::Order::AsGiven);
+  EXPECT_EQ(read(straight[1]), range(6, 10));
+  EXPECT_THROW(numbers(10)->split(std::vector<int64_t>{6, 3}), Error);
+  EXPECT_THROW(numbers(10)->split(std::vector<double>{0.5, 0.4}), Error);
+  EXPECT_THROW(numbers(10)->repeat()->split(std::vector<int64_t>{6, 4}), Error);
+}
+
 TEST_F(Order, SamplersDecideTheSamples) {
   const auto with = [](Ref<Sampler> sampler) { return numbers(10, {.sampler = sampler}); };
   EXPECT_THAT(read(with(make_ref<SequentialSampler>(7))), ElementsAre(7, 8, 9));

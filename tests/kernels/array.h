@@ -76,6 +76,21 @@ inline void store_double(void* element, DType dtype, double value) {
   }
 }
 
+// Between coordinates and the number in row-major order.
+inline int64_t ravel(const std::vector<int64_t>& place, const Axes& sizes) {
+  int64_t number = 0;
+  for (size_t axis = 0; axis < place.size(); ++axis) number = number * sizes[axis] + place[axis];
+  return number;
+}
+inline std::vector<int64_t> unravel(int64_t number, const Axes& sizes) {
+  std::vector<int64_t> place(sizes.size());
+  for (size_t axis = place.size(); axis-- > 0;) {
+    place[axis] = number % sizes[axis];
+    number /= sizes[axis];
+  }
+  return place;
+}
+
 class Array {
  public:
   Array(DType dtype, const Axes& sizes) : Array(row_major_view(nullptr, dtype, sizes)) {}
@@ -111,11 +126,7 @@ class Array {
   void set_flat(int64_t at, double value) { store_double(place(at), view_.dtype, value); }
   double at(const std::vector<int64_t>& position) const { return flat(flat_of(position)); }
   int64_t flat_of(const std::vector<int64_t>& position) const {
-    int64_t flat = 0;
-    for (size_t axis = 0; axis < position.size(); ++axis) {
-      flat = flat * view_.sizes[axis] + position[axis];
-    }
-    return flat;
+    return ravel(position, view_.sizes);
   }
 
   Array& randomize(uint32_t seed, double low = -1, double high = 1) {
@@ -133,6 +144,7 @@ class Array {
   }
   std::vector<double> values() const {
     std::vector<double> all;
+    all.reserve(static_cast<size_t>(count()));
     for (int64_t i = 0; i < count(); ++i) all.push_back(flat(i));
     return all;
   }

@@ -46,6 +46,10 @@ const Case kCases[] = {
     {"wide groups", {1, 64, 6, 6}, 64, {3, 3}, {{2, 2}, {1, 1}, {1, 1}, {1, 1}, 2}},
     {"depthwise", {2, 16, 9, 9}, 16, {3, 3}, {{1, 1}, {1, 1}, {1, 1}, {1, 1}, 16}},
     {"depthwise, stride 2", {2, 24, 9, 9}, 24, {5, 5}, {{2, 2}, {2, 2}, {2, 2}, {1, 1}, 24}},
+    {"depthwise, 7 wide, dilated", {3, 19, 6, 8}, 19, {3, 7}, {{1, 1}, {1, 6}, {1, 6}, {1, 2}, 19}},
+    {"depthwise, 5x5, wide", {2, 75, 12, 12}, 75, {5, 5}, {{1, 1}, {2, 2}, {2, 2}, {1, 1}, 75}},
+    {"depthwise, dilated", {2, 70, 9, 9}, 70, {3, 3}, {{1, 1}, {2, 2}, {2, 2}, {2, 2}, 70}},
+    {"depthwise, many images", {33, 16, 4, 5}, 16, {5, 5}, {{1, 2}, {1, 0}, {3, 4}, {1, 1}, 16}},
     {"depthwise, multiplier 2", {1, 6, 5, 5}, 12, {3, 3}, {{1, 1}, {1, 1}, {1, 1}, {1, 1}, 6}},
     {"one channel", {3, 1, 12, 12}, 6, {5, 5}, {{1, 1}, {2, 2}, {2, 2}, {1, 1}, 1}},
     {"one output channel", {2, 8, 6, 6}, 1, {3, 3}, {{1, 1}, {1, 1}, {1, 1}, {1, 1}, 1}},
@@ -60,43 +64,45 @@ const Case kCases[] = {
     {"volume", {1, 3, 5, 6, 4}, 4, {3, 2, 3}, {{1, 2, 1}, {1, 0, 1}, {1, 1, 0}, {1, 1, 1}, 1}},
 };
 
-// Calls body(n, k, c, x flat or -1 in the padding, weight flat, y flat) for every product.
-void for_each_product(const Case& test, const Array& x, const Array& weight, const Array& y,
-                      const std::function<void(int64_t, int64_t, int64_t)>& body) {
-  const int64_t taps = [&] {
-    int64_t count = 1;
-    for (int64_t size : test.kernel) count *= size;
-    return count;
-  }();
+// One product of the sum: row-major numbers of the elements of x, weight and y.
+struct Product {
+  int64_t x, weight, y;
+};
+
+std::vector<Product> products_of(const Case& test) {
+  std::vector<Product> products;
+  const Axes x_sizes = test.x, weight_sizes = test.weight_sizes(), y_sizes = test.y_sizes();
+  const auto count = [](const Axes& sizes) {
+    int64_t all = 1;
+    for (int64_t size : sizes) all *= size;
+    return all;
+  };
+  const Axes kernel(test.kernel.begin(), test.kernel.end());
   const int64_t group_in = test.x[1] / test.options.groups;
   const int64_t group_out = test.out_channels / test.options.groups;
-  for (int64_t at = 0; at < y.count(); ++at) {
-    std::vector<int64_t> place(y.sizes().size());
-    int64_t rest = at;
-    for (size_t axis = place.size(); axis-- > 0;) {
-      place[axis] = rest % y.sizes()[axis];
-      rest /= y.sizes()[axis];
-    }
+  for (int64_t y = 0; y < count(y_sizes); ++y) {
+    const auto place = unravel(y, y_sizes);
     const int64_t k = place[1];
     for (int64_t c = 0; c < group_in; ++c) {
-      for (int64_t tap = 0; tap < taps; ++tap) {
-        std::vector<int64_t> read = {place[0], k / group_out * group_in + c}, weight_at = {k, c};
-        weight_at.resize(place.size());
-        read.resize(place.size());
-        int64_t rest_tap = tap;
+      for (int64_t tap = 0; tap < count(kernel); ++tap) {
+        const auto taps = unravel(tap, kernel);
+        std::vector<int64_t> x = {place[0], k / group_out * group_in + c}, weight = {k, c};
         bool inside = true;
-        for (uint32_t i = test.kernel.size(); i-- > 0;) {
-          const int64_t t = rest_tap % test.kernel[i];
-          rest_tap /= test.kernel[i];
-          weight_at[i + 2] = t;
-          read[i + 2] = place[i + 2] * test.options.stride[i] - test.options.padding_before[i] +
-                        t * test.options.dilation[i];
-          inside &= read[i + 2] >= 0 && read[i + 2] < test.x[i + 2];
+        for (uint32_t i = 0; i < kernel.size(); ++i) {
+          weight.push_back(taps[i]);
+          x.push_back(place[i + 2] * test.options.stride[i] - test.options.padding_before[i] +
+                      taps[i] * test.options.dilation[i]);
+          inside &= x.back() >= 0 && x.back() < x_sizes[i + 2];
         }
-        if (inside) body(x.flat_of(read), weight.flat_of(weight_at), at);
+        if (inside) products.push_back({ravel(x, x_sizes), ravel(weight, weight_sizes), y});
       }
     }
   }
+  return products;
+}
+
+constexpr size_t at(int64_t number) {
+  return static_cast<size_t>(number);
 }
 
 struct Operands {
@@ -114,13 +120,14 @@ struct Operands {
   }
 };
 
-void for_each_form(
-    const std::function<void(const Case&, DType, Operands&, const std::string&)>& body) {
+void for_each_form(const std::function<void(const Case&, const std::vector<Product>&, Operands&,
+                                            const std::string&)>& body) {
   for (const Case& test : kCases) {
+    const auto products = products_of(test);
     for (DType dtype : kFloats) {
       for (int layouts = 0; layouts < 4; ++layouts) {
         Operands operands(test, dtype, (layouts & 1) != 0, (layouts & 2) != 0);
-        body(test, dtype, operands,
+        body(test, products, operands,
              fmt::format("{}, {}, layouts {}", test.name, name(dtype), layouts));
       }
     }
@@ -128,7 +135,8 @@ void for_each_form(
 }
 
 TEST(Convolution, ForwardMatchesPlainLoops) {
-  for_each_form([](const Case& test, DType, Operands& o, const std::string& what) {
+  for_each_form([](const Case& test, const auto& products, Operands& o, const std::string& what) {
+    const auto x = o.x.values(), weight = o.weight.values(), y = o.y.values();
     for (const Array* bias : {static_cast<const Array*>(nullptr), &std::as_const(o.bias)}) {
       std::vector<double> expected(static_cast<size_t>(o.y.count()));
       const int64_t places = o.y.count() / std::max<int64_t>(1, test.x[0] * test.out_channels);
@@ -136,9 +144,7 @@ TEST(Convolution, ForwardMatchesPlainLoops) {
         const int64_t k = static_cast<int64_t>(i) / places % test.out_channels;
         expected[i] = bias != nullptr ? bias->flat(k) : 0;
       }
-      for_each_product(test, o.x, o.weight, o.y, [&](int64_t x, int64_t weight, int64_t y) {
-        expected[static_cast<size_t>(y)] += o.x.flat(x) * o.weight.flat(weight);
-      });
+      for (const Product& p : products) expected[at(p.y)] += x[at(p.x)] * weight[at(p.weight)];
       o.y.fill_with(NAN);
       const TensorView* bias_view = bias != nullptr ? &bias->view() : nullptr;
       const int64_t bytes = convolution_scratch_bytes(o.x, o.weight, bias_view, o.y, test.options);
@@ -150,11 +156,10 @@ TEST(Convolution, ForwardMatchesPlainLoops) {
 }
 
 TEST(Convolution, BackwardDataMatchesPlainLoops) {
-  for_each_form([](const Case& test, DType, Operands& o, const std::string& what) {
+  for_each_form([](const Case& test, const auto& products, Operands& o, const std::string& what) {
+    const auto x = o.x.values(), weight = o.weight.values(), y = o.y.values();
     std::vector<double> expected(static_cast<size_t>(o.x.count()));
-    for_each_product(test, o.x, o.weight, o.y, [&](int64_t x, int64_t weight, int64_t y) {
-      expected[static_cast<size_t>(x)] += o.y.flat(y) * o.weight.flat(weight);
-    });
+    for (const Product& p : products) expected[at(p.x)] += y[at(p.y)] * weight[at(p.weight)];
     o.x.fill_with(NAN);
     const int64_t bytes = convolution_backward_data_scratch_bytes(o.y, o.weight, o.x, test.options);
     Ref<Allocation> scratch = guarded_pool().allocate((bytes + 63) / 64 * 64);
@@ -164,15 +169,14 @@ TEST(Convolution, BackwardDataMatchesPlainLoops) {
 }
 
 TEST(Convolution, BackwardWeightsMatchesPlainLoops) {
-  for_each_form([](const Case& test, DType, Operands& o, const std::string& what) {
+  for_each_form([](const Case& test, const auto& products, Operands& o, const std::string& what) {
+    const auto x = o.x.values(), weight = o.weight.values(), y = o.y.values();
     std::vector<double> expected(static_cast<size_t>(o.weight.count()));
-    for_each_product(test, o.x, o.weight, o.y, [&](int64_t x, int64_t weight, int64_t y) {
-      expected[static_cast<size_t>(weight)] += o.x.flat(x) * o.y.flat(y);
-    });
+    for (const Product& p : products) expected[at(p.weight)] += x[at(p.x)] * y[at(p.y)];
     std::vector<double> expected_bias(static_cast<size_t>(test.out_channels));
     const int64_t places = o.y.count() / std::max<int64_t>(1, test.x[0] * test.out_channels);
     for (int64_t i = 0; i < o.y.count(); ++i) {
-      expected_bias[static_cast<size_t>(i / places % test.out_channels)] += o.y.flat(i);
+      expected_bias[static_cast<size_t>(i / places % test.out_channels)] += y[at(i)];
     }
     for (const TensorView* bias : {static_cast<const TensorView*>(nullptr), &o.bias.view()}) {
       o.weight.fill_with(NAN);
@@ -231,6 +235,15 @@ TEST(Convolution, OwnKernelsGiveTheSameBitsForAnyThreadCount) {
   expect_same_bits_for_any_thread_count(o.bias, [&] {
     convolution_backward_weights(o.x, o.y, o.weight, &o.bias.view(), test.options);
   });
+}
+
+TEST(Convolution, DepthwiseWeightGradientsHaveTheSameBitsForAnyThreadCount) {
+  const Case test{"", {5, 40, 9, 9}, 40, {5, 5}, {{2, 2}, {2, 2}, {2, 2}, {1, 1}, 40}};
+  for (DType dtype : {DType::Float32, DType::BFloat16, DType::Float16}) {
+    Operands o(test, dtype, true, true);
+    expect_same_bits_for_any_thread_count(
+        o.weight, [&] { convolution_backward_weights(o.x, o.y, o.weight, nullptr, test.options); });
+  }
 }
 
 TEST(Convolution, RefusesWhatDoesNotFit) {

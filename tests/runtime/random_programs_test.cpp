@@ -1,9 +1,9 @@
-// Random programs give the same bits wherever the window is cut, alone and fused, and for one thread
-// and two.
-#include <gtest/gtest.h>
-
+// Random programs give the same bits wherever the window is cut, alone and fused, and for one
+// thread and two.
 #include <cstring>
 #include <random>
+
+#include <gtest/gtest.h>
 
 #include "lamella/base/parallel.h"
 #include "lamella/ir/tensor.h"
@@ -60,27 +60,41 @@ class Program {
   Tensor next(const std::vector<Tensor>& values) {
     const Tensor x = pick(values);
     switch (random_() % 16) {
-      case 0: return x + pick(values);
-      case 1: return x * pick(values);
-      case 2: return ops::tanh(x) - pick(values);
-      case 3: return ops::exp(-ops::abs(x));
-      case 4: return x * 0.75 + 0.125;
-      case 5: return ops::sigmoid(x);
-      case 6: return ops::where(ops::greater(x, 0), x, pick(values));
-      case 7: return ops::maximum(x, pick(values));
-      case 8: return ops::broadcast_to(ops::mean(x, {-1}, true), x.shape());
-      case 9: return ops::sum(x, {-1}, true);
-      case 10: return x.rank() == 2 ? ops::sum(x, {0}) : x * x;
-      case 11: return ops::max(x, {-1}, true) - x;
-      case 12: return ops::tanh(ops::transpose(ops::transpose(x) * 2.0));
-      case 13: return ops::reshape(ops::reshape(x, Shape{-1}) * 0.5, x.shape());
-      case 14: return x - ops::mean(x);
-      default:
-        return x.rank() == 2 && x.shape()[1].is(67)
-                   ? ops::matmul(x, ops::transpose(x.rank() == 2 ? x : pick(values))).rank() == 2
-                         ? ops::tanh(ops::mean(ops::matmul(x, ops::transpose(x)), {1}, true) + x)
-                         : x
-                   : x + 1.0;
+      case 0:
+        return x + pick(values);
+      case 1:
+        return x * pick(values);
+      case 2:
+        return ops::tanh(x) - pick(values);
+      case 3:
+        return ops::exp(-ops::abs(x));
+      case 4:
+        return x * 0.75 + 0.125;
+      case 5:
+        return ops::sigmoid(x);
+      case 6:
+        return ops::where(ops::greater(x, 0), x, pick(values));
+      case 7:
+        return ops::maximum(x, pick(values));
+      case 8:
+        return ops::broadcast_to(ops::mean(x, {-1}, true), x.shape());
+      case 9:
+        return ops::sum(x, {-1}, true);
+      case 10:
+        return x.rank() == 2 ? ops::sum(x, {0}) : x * x;
+      case 11:
+        return ops::max(x, {-1}, true) - x;
+      case 12:
+        return ops::tanh(ops::transpose(ops::transpose(x) * 2.0));
+      case 13:
+        return ops::reshape(ops::reshape(x, Shape{-1}) * 0.5, x.shape());
+      case 14:
+        return x - ops::mean(x);
+      default: {
+        if (x.rank() != 2 || !x.shape()[1].is(67)) return x + 1.0;
+        const Tensor products = ops::matmul(x, ops::transpose(x)) * 0.1;
+        return ops::tanh(ops::mean(products, {1}, true)) + x;
+      }
     }
   }
 
@@ -91,9 +105,10 @@ class Program {
 class RandomPrograms : public testing::TestWithParam<DType> {};
 
 TEST_P(RandomPrograms, GiveTheSameBitsForEveryWindow) {
-  for (uint32_t seed = 1; seed <= 25; ++seed) {
+  for (uint32_t seed = 1; seed <= 10; ++seed) {
     std::vector<Bytes> expected;
-    for (const Tensor& value : Program(seed, GetParam()).run(1, false)) expected.push_back(bytes_of(value));
+    for (const Tensor& value : Program(seed, GetParam()).run(1, false))
+      expected.push_back(bytes_of(value));
     for (const int64_t window : {7, 64, 0}) {
       for (const bool reads : {false, true}) {
         const std::vector<Tensor> values = Program(seed, GetParam()).run(window, reads);
@@ -107,14 +122,15 @@ TEST_P(RandomPrograms, GiveTheSameBitsForEveryWindow) {
 }
 
 TEST_P(RandomPrograms, OnlyTheLastValueKept) {
-  for (uint32_t seed = 100; seed <= 125; ++seed) {
+  for (uint32_t seed = 100; seed <= 115; ++seed) {
     const Bytes expected = bytes_of(Program(seed, GetParam()).run(1, false).back());
-    EXPECT_EQ(bytes_of(Program(seed, GetParam()).run(0, false).back()), expected) << "seed " << seed;
+    EXPECT_EQ(bytes_of(Program(seed, GetParam()).run(0, false).back()), expected)
+        << "seed " << seed;
   }
 }
 
 INSTANTIATE_TEST_SUITE_P(DTypes, RandomPrograms, testing::Values(DType::Float32, DType::BFloat16),
-                         [](const auto& info) { return std::string(name(info.param)); });
+                         [](const auto& instance) { return std::string(name(instance.param)); });
 
 }  // namespace
 }  // namespace lamella

@@ -5,6 +5,7 @@
 
 #include "lamella/ops/functions.h"
 #include "lamella/ops/tensor_operators.h"
+#include "lamella/runtime/counters.h"
 
 namespace lamella {
 namespace {
@@ -76,6 +77,70 @@ TEST(Grad, OfAFunctionWithAGradientOfItsOwn) {
       },
       wrt);
   EXPECT_EQ(gradient[0].to_vector<double>(), (std::vector<double>{100, 100}));
+}
+
+TEST(Grad, OfACompositeSharesItsForwardBody) {
+  // The maximum of each row, the exponentials and their sum are computed once, in one kernel.
+  const Tensor x = Tensor::from_vector<float>({64, 100}, std::vector<float>(6400, 1));
+  const Tensor wrt[] = {x};
+  const auto step = [&] {
+    const auto both =
+        value_and_grad([&] { return std::vector{ops::sum(ops::gelu(x) * 3.0)}; }, wrt);
+    const int64_t before = counters().launches;
+    both.gradients[0].wait();
+    return counters().launches - before;
+  };
+  step();
+  EXPECT_LE(step(), 2);
+}
+
+TEST(Grad, NumbersOfTheUserStayOutOfTheKey) {
+  const Tensor x = doubles({2}, {-1, 2});
+  const Tensor wrt[] = {x};
+  const auto slope = [&](double alpha) {
+    return grad([&] { return ops::sum(ops::leaky_relu(x, alpha) * alpha); }, wrt)[0]
+        .to_vector<double>();
+  };
+  EXPECT_EQ(slope(0.5), (std::vector<double>{0.25, 0.5}));
+  const int64_t graphs = counters().graphs;
+  EXPECT_EQ(slope(0.25), (std::vector<double>{0.0625, 0.25}));
+  EXPECT_EQ(counters().graphs, graphs);
+}
+
+TEST(Grad, NumbersOfAGradientOfOnesOwnStayOutOfTheKey) {
+  const Tensor x = doubles({2}, {1, 2});
+  const Tensor wrt[] = {x};
+  const auto slope = [&](double scale) {
+    return grad(
+               [&] {
+                 return ops::sum(custom_gradient(
+                     {x}, [](const std::vector<Tensor>& o) { return o; },
+                     [=](const std::vector<Tensor>&, const std::vector<Tensor>&,
+                         const std::vector<Tensor>& g) { return std::vector{g[0] * scale}; })[0]);
+               },
+               wrt)[0]
+        .to_vector<double>();
+  };
+  EXPECT_EQ(slope(3), (std::vector<double>{3, 3}));
+  const int64_t graphs = counters().graphs;
+  EXPECT_EQ(slope(4), (std::vector<double>{4, 4}));
+  EXPECT_EQ(counters().graphs, graphs);
+}
+
+TEST(Grad, ANewBatchSizeUsesTheGraphOverSymbolicSizes) {
+  const auto slope = [&](int64_t rows) {
+    const Tensor x = Tensor::from_vector<double>(
+        {rows, 3}, std::vector<double>(static_cast<size_t>(rows) * 3, 1));
+    const Tensor wrt[] = {x};
+    return grad([&] { return ops::mean(ops::softmax(x) * x); }, wrt)[0].to_vector<double>()[0];
+  };
+  for (int64_t rows : {4, 6})
+    EXPECT_NEAR(slope(rows), 1.0 / 3 / static_cast<double>(rows) / 3, 1e-12);
+  const int64_t graphs = counters().graphs;
+  for (int64_t rows : {8, 5, 9}) {
+    EXPECT_NEAR(slope(rows), 1.0 / 3 / static_cast<double>(rows) / 3, 1e-12);
+  }
+  EXPECT_EQ(counters().graphs, graphs);
 }
 
 }  // namespace

@@ -174,6 +174,8 @@ void Ir::add_attributes(LLVMValueRef function) {
                                   value.data(), static_cast<unsigned>(value.size())));
   };
   add_enum("nounwind");
+  // A call of pow is that call: not exp2, whose bits differ and which nobody provides.
+  add_text("no-builtins", "");
   if (set_ == InstructionSet::Avx512) {
     add_text("prefer-vector-width", "512");
     add_text("min-legal-vector-width", "512");

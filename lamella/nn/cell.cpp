@@ -1,0 +1,327 @@
+// Calling a cell, and what its names mean.
+#include "lamella/nn/cell.h"
+
+#include <algorithm>
+#include <map>
+#include <unordered_set>
+
+#include "lamella/nn/backward_hooks.h"
+#include "lamella/ops/functions.h"
+
+namespace lamella::nn {
+
+namespace {
+
+template <typename T>
+auto find(T& named, std::string_view name) {
+  return std::find_if(named.begin(), named.end(),
+                      [&](const auto& entry) { return entry.first == name; });
+}
+
+std::string joined(const std::string& prefix, const std::string& name) {
+  return prefix.empty() ? name : prefix + "." + name;
+}
+
+}  // namespace
+
+Cell::Cell(NamePrefix prefix) : prefix_(prefix) {}
+Cell::~Cell() = default;
+
+// ---- Calling ----
+
+namespace {
+
+SourceLocation site_of(const Cell& cell, SourceLocation location) {
+  if (cell.speaks_for_itself()) return {};
+  return current_call_site().known() ? current_call_site() : location;
+}
+
+SourceLocation from(const Cell::Where& where) {
+  return {where.file_name(), static_cast<int32_t>(where.line())};
+}
+
+}  // namespace
+
+CallScope::CallScope(Cell& cell, SourceLocation location)
+    : outer_(current_layer()), site_(site_of(cell, location)) {
+  if (cell.name_.empty()) return;  // the root has no name of its own
+  if (cell.path_ == nullptr || cell.outer_path_ != outer_) {
+    const std::string outer = outer_ == nullptr ? "" : outer_;
+    cell.path_ = intern_file_name(joined(outer, cell.name_));
+    cell.outer_path_ = outer_;
+  }
+  set_current_layer(cell.path_);
+}
+
+CallScope::~CallScope() {
+  set_current_layer(outer_);
+}
+
+Tensors Cell::call(const Tensors& inputs, SourceLocation location) {
+  const CallScope scope(*this, location);
+  const Tensors* given = &inputs;
+  Tensors replaced;
+  for (const ForwardPreHook& hook : pre_hooks_) {
+    if (std::optional<Tensors> other = hook(*this, *given)) {
+      replaced = std::move(*other);
+      given = &replaced;
+    }
+  }
+  if (backward_hooks_) {
+    replaced = backward_hooks_->around_inputs(*given);
+    given = &replaced;
+  }
+  Tensors outputs = compute_dtype_ ? construct(cast_inputs(*given)) : construct(*given);
+  for (const ForwardHook& hook : hooks_) {
+    if (std::optional<Tensors> other = hook(*this, *given, outputs)) outputs = std::move(*other);
+  }
+  return backward_hooks_ ? backward_hooks_->around_outputs(outputs) : outputs;
+}
+
+void Cell::add_backward_hook(BackwardHook hook) {
+  if (!backward_hooks_) backward_hooks_ = std::make_unique<BackwardHooks>(*this);
+  backward_hooks_->add(std::move(hook));
+}
+
+void Cell::add_backward_pre_hook(BackwardPreHook hook) {
+  if (!backward_hooks_) backward_hooks_ = std::make_unique<BackwardHooks>(*this);
+  backward_hooks_->add(std::move(hook));
+}
+
+namespace {
+
+Tensor only(const Cell& cell, Tensors outputs) {
+  if (outputs.size() != 1) {
+    fail(ErrorKind::Value, "[{}] the call expects one output, construct gave {}", cell.class_name(),
+         outputs.size());
+  }
+  return std::move(outputs[0]);
+}
+
+}  // namespace
+
+Tensors Cell::operator()(const Tensors& inputs, Where where) {
+  return call(inputs, from(where));
+}
+
+Tensor Cell::operator()(const Tensor& x, Where where) {
+  return only(*this, call({x}, from(where)));
+}
+
+Tensor Cell::operator()(const Tensor& x, const Tensor& y, Where where) {
+  return only(*this, call({x, y}, from(where)));
+}
+
+Tensors Cell::construct(const Tensors& inputs) {
+  if (inputs.size() == 1) return {construct(inputs[0])};
+  if (inputs.size() == 2) return {construct(inputs[0], inputs[1])};
+  fail(ErrorKind::Unsupported, "[{}] construct is not defined for {} inputs", class_name(),
+       inputs.size());
+}
+
+Tensor Cell::construct(const Tensor&) {
+  fail(ErrorKind::Unsupported, "[{}] construct is not defined for one input", class_name());
+}
+
+Tensor Cell::construct(const Tensor&, const Tensor&) {
+  fail(ErrorKind::Unsupported, "[{}] construct is not defined for two inputs", class_name());
+}
+
+Tensors Cell::cast_inputs(const Tensors& inputs) const {
+  Tensors cast = inputs;
+  for (Tensor& tensor : cast) {
+    if (tensor.defined() && is_float(tensor.dtype()) && tensor.dtype() != *compute_dtype_) {
+      tensor = ops::cast(tensor, *compute_dtype_);
+    }
+  }
+  return cast;
+}
+
+Tensor Cell::use(const Ref<Parameter>& parameter) const {
+  if (!compute_dtype_ || parameter->dtype() == *compute_dtype_) return parameter->tensor();
+  return ops::cast(parameter->tensor(), *compute_dtype_);
+}
+
+// ---- Adding ----
+
+void Cell::check_free(const std::string& name) const {
+  if (name.empty() || name.find('.') != std::string::npos) {
+    fail(ErrorKind::Value, "[{}] '{}' is no name for a part: it must hold letters and no dot",
+         class_name(), name);
+  }
+  if (find(children_, name) != children_.end() || find(parameters_, name) != parameters_.end() ||
+      find(buffers_, name) != buffers_.end()) {
+    fail(ErrorKind::Value, "[{}] the name '{}' is taken: each part needs one of its own",
+         class_name(), name);
+  }
+}
+
+void Cell::add_cell(const std::string& name, Ref<Cell> cell) {
+  check_free(name);
+  if (!cell) fail(ErrorKind::Type, "[{}] '{}' is no cell", class_name(), name);
+  if (prefix_ == NamePrefix::Child) {
+    cell->update_parameters_name(name + ".");
+    cell->name_ = name;
+    cell->path_ = nullptr;
+  }
+  children_.emplace_back(name, std::move(cell));
+}
+
+Ref<Parameter> Cell::add_parameter(const std::string& name, Ref<Parameter> parameter) {
+  check_free(name);
+  if (!parameter) fail(ErrorKind::Type, "[{}] '{}' is no parameter", class_name(), name);
+  if (parameter->name() == Parameter::kUnnamed) parameter->set_name(name);
+  parameters_.emplace_back(name, parameter);
+  return parameter;
+}
+
+void Cell::adopt_parameter(Ref<Parameter> parameter) {
+  parameters_.emplace_back(parameter->name(), std::move(parameter));
+}
+
+void Cell::add_buffer(const std::string& name, CellBuffer buffer) {
+  check_free(name);
+  buffers_.emplace_back(name, std::move(buffer));
+}
+
+void Cell::set_cell(const std::string& name, Ref<Cell> cell) {
+  const auto place = find(children_, name);
+  if (place == children_.end()) {
+    remove(name);
+    return add_cell(name, std::move(cell));
+  }
+  const auto position = place - children_.begin();
+  children_.erase(place);
+  add_cell(name, std::move(cell));
+  std::rotate(children_.begin() + position, children_.end() - 1, children_.end());
+}
+
+void Cell::set_parameter(const std::string& name, Ref<Parameter> parameter) {
+  const auto place = find(parameters_, name);
+  if (place == parameters_.end()) {
+    remove(name);
+    add_parameter(name, std::move(parameter));
+    return;
+  }
+  const auto position = place - parameters_.begin();
+  parameters_.erase(place);
+  add_parameter(name, std::move(parameter));
+  std::rotate(parameters_.begin() + position, parameters_.end() - 1, parameters_.end());
+}
+
+bool Cell::remove(std::string_view name) {
+  const auto take = [&](auto& named) {
+    const auto place = find(named, name);
+    if (place == named.end()) return false;
+    named.erase(place);
+    return true;
+  };
+  return take(children_) || take(parameters_) || take(buffers_);
+}
+
+Ref<Cell> Cell::child(std::string_view name) const {
+  const auto place = find(children_, name);
+  return place == children_.end() ? Ref<Cell>() : place->second;
+}
+
+Ref<Parameter> Cell::parameter(std::string_view name) const {
+  const auto place = find(parameters_, name);
+  return place == parameters_.end() ? Ref<Parameter>() : place->second;
+}
+
+// ---- The tree ----
+
+namespace {
+
+void visit(Cell& cell, const std::string& path, std::unordered_set<const Cell*>& seen,
+           Named<Cell*>& found) {
+  if (!seen.insert(&cell).second) return;
+  found.emplace_back(path, &cell);
+  for (const auto& [name, child] : cell.children()) {
+    visit(*child, joined(path, name), seen, found);
+  }
+}
+
+}  // namespace
+
+Named<Cell*> Cell::cells_and_names(const std::string& prefix) {
+  Named<Cell*> found;
+  std::unordered_set<const Cell*> seen;
+  visit(*this, prefix, seen, found);
+  return found;
+}
+
+Named<Ref<Parameter>> Cell::parameters_and_names(const std::string& prefix) {
+  Named<Ref<Parameter>> found;
+  std::unordered_set<const Parameter*> seen;
+  for (const auto& [path, cell] : cells_and_names(prefix)) {
+    for (const auto& [name, parameter] : cell->parameters_) {
+      if (seen.insert(parameter.get()).second) found.emplace_back(joined(path, name), parameter);
+    }
+  }
+  return found;
+}
+
+Named<CellBuffer> Cell::buffers_and_names(const std::string& prefix) {
+  Named<CellBuffer> found;
+  for (const auto& [path, cell] : cells_and_names(prefix)) {
+    for (const auto& [name, buffer] : cell->buffers_)
+      found.emplace_back(joined(path, name), buffer);
+  }
+  return found;
+}
+
+Parameters Cell::get_parameters() {
+  Parameters found;
+  for (auto& [name, parameter] : parameters_and_names()) found.push_back(std::move(parameter));
+  return found;
+}
+
+Parameters Cell::trainable_params() {
+  Parameters found = get_parameters();
+  std::erase_if(found, [](const Ref<Parameter>& each) { return !each->requires_grad(); });
+  return found;
+}
+
+Parameters Cell::untrainable_params() {
+  Parameters found = get_parameters();
+  std::erase_if(found, [](const Ref<Parameter>& each) { return each->requires_grad(); });
+  return found;
+}
+
+void Cell::update_parameters_name(const std::string& prefix) {
+  for (const auto& [name, parameter] : parameters_and_names()) parameter->set_name(prefix + name);
+}
+
+void Cell::check_names() {
+  std::map<std::string, std::string> path_of;
+  for (const auto& [path, parameter] : parameters_and_names()) {
+    const auto [place, is_new] = path_of.emplace(parameter->name(), path);
+    if (!is_new) {
+      fail(ErrorKind::Value, "[{}] the parameters {} and {} have the same name '{}'", class_name(),
+           place->second, path, parameter->name());
+    }
+  }
+}
+
+// ---- Modes ----
+
+Cell& Cell::set_train(bool training) {
+  for (const auto& [path, cell] : cells_and_names()) cell->training_ = training;
+  return *this;
+}
+
+Cell& Cell::set_grad(bool requires_grad) {
+  for (const auto& [path, cell] : cells_and_names()) cell->requires_grad_ = requires_grad;
+  return *this;
+}
+
+Cell& Cell::to_float(DType dtype) {
+  if (dtype != DType::Float16 && dtype != DType::BFloat16 && dtype != DType::Float32) {
+    fail(ErrorKind::Type, "[to_float] accepts float16, bfloat16 and float32, got {}", name(dtype));
+  }
+  for (const auto& [path, cell] : cells_and_names()) cell->compute_dtype_ = dtype;
+  return *this;
+}
+
+}  // namespace lamella::nn

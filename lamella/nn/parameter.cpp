@@ -1,0 +1,27 @@
+// Parameters: naming and writing.
+#include "lamella/nn/parameter.h"
+
+#include "lamella/ops/functions.h"
+
+namespace lamella::nn {
+
+Parameter::Parameter(const Tensor& value, std::string name, ParameterOptions options)
+    : name_(std::move(name)), options_(options) {
+  if (!value.defined()) fail(ErrorKind::Value, "[Parameter] '{}' was given no value", name_);
+  tensor_ = value.snapshot();
+}
+
+void Parameter::set_name(std::string name) {
+  if (name.empty()) fail(ErrorKind::Value, "[Parameter] the name of '{}' must not be empty", name_);
+  name_ = std::move(name);
+}
+
+void Parameter::set_data(const Tensor& value) const {
+  if (value.shape() != shape()) {
+    fail(ErrorKind::Value, "[Parameter] '{}' has shape {}, it cannot take a value of shape {}",
+         name_, text(shape()), text(value.shape()));
+  }
+  tensor_.assign(value.dtype() == dtype() ? value : ops::cast(value, dtype()));
+}
+
+}  // namespace lamella::nn

@@ -1,0 +1,119 @@
+// Telling callbacks, and the ready ones.
+#include "lamella/train/callback.h"
+
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+
+#include "lamella/ir/window.h"
+#include "lamella/ops/functions.h"
+
+namespace lamella::train {
+
+void tell(RunContext& context, Turn turn) {
+  const bool training = context.original_args().mode == RunMode::Train;
+  const Callbacks callbacks = context.original_args().list_callback;
+  for (const Ref<Callback>& callback : callbacks) {
+    switch (turn) {
+      case Turn::Begin:
+        training ? callback->on_train_begin(context) : callback->on_eval_begin(context);
+        break;
+      case Turn::EpochBegin:
+        training ? callback->on_train_epoch_begin(context) : callback->on_eval_epoch_begin(context);
+        break;
+      case Turn::StepBegin:
+        training ? callback->on_train_step_begin(context) : callback->on_eval_step_begin(context);
+        break;
+      case Turn::StepEnd:
+        training ? callback->on_train_step_end(context) : callback->on_eval_step_end(context);
+        break;
+      case Turn::EpochEnd:
+        training ? callback->on_train_epoch_end(context) : callback->on_eval_epoch_end(context);
+        break;
+      case Turn::End:
+        training ? callback->on_train_end(context) : callback->on_eval_end(context);
+        break;
+    }
+  }
+}
+
+double settled_seconds() {
+  Window::of_thread().flush();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+double loss_of(const CallbackParams& params) {
+  if (params.net_outputs.empty() || !params.net_outputs[0].defined()) {
+    fail(ErrorKind::Value, "[loss] the step gave no outputs");
+  }
+  const Tensor& loss = params.net_outputs[0];
+  return loss.rank() == 0 ? loss.item() : ops::mean(loss).item();
+}
+
+LossMonitor::LossMonitor(int64_t per_print_times) : per_print_times_(per_print_times) {
+  if (per_print_times < 0) {
+    fail(ErrorKind::Value, "[LossMonitor] per_print_times must not be negative, got {}",
+         per_print_times);
+  }
+}
+
+void LossMonitor::step_end(RunContext& context) {
+  const CallbackParams& params = context.original_args();
+  if (per_print_times_ == 0) return;
+  const int64_t step = params.cur_step_num;
+  if (step < printed_at_) printed_at_ = 0;  // another run
+  if (step - printed_at_ < per_print_times_) return;
+  printed_at_ = step;
+  const double loss = loss_of(params);
+  if (!std::isfinite(loss)) {
+    fail(ErrorKind::Value, "[LossMonitor] epoch {} step {}: the loss is {}, training ends here",
+         params.cur_epoch_num, params.step_in_epoch(), loss);
+  }
+  std::printf("epoch: %lld step: %lld, loss is %.9g\n",
+              static_cast<long long>(params.cur_epoch_num),
+              static_cast<long long>(params.step_in_epoch()), loss);
+  std::fflush(stdout);
+}
+
+void LossMonitor::on_train_step_end(RunContext& context) {
+  step_end(context);
+}
+
+void LossMonitor::on_train_epoch_end(RunContext& context) {
+  const CallbackParams& params = context.original_args();
+  if (params.metrics.empty()) return;
+  std::string line;
+  for (const auto& [name, value] : params.metrics) line += fmt::format(", {}: {}", name, value);
+  std::printf("Eval result: epoch %lld%s\n", static_cast<long long>(params.cur_epoch_num),
+              line.c_str());
+}
+
+void TimeMonitor::epoch_begin(RunContext&) {
+  began_ = settled_seconds();
+}
+
+void TimeMonitor::epoch_end(RunContext& context) {
+  const CallbackParams& params = context.original_args();
+  const double milliseconds = (settled_seconds() - began_) * 1000;
+  const int64_t steps = data_size_ > 0 ? data_size_ : std::max<int64_t>(1, params.batch_num);
+  std::printf("%s epoch time: %.3f ms, per step time: %.3f ms\n",
+              params.mode == RunMode::Train ? "Train" : "Eval", milliseconds,
+              milliseconds / static_cast<double>(steps));
+  std::fflush(stdout);
+}
+
+void History::begin(RunContext& context) {
+  if (context.original_args().mode != RunMode::Train) return;
+  epochs_.clear();
+  values_.clear();
+}
+
+void History::epoch_end(RunContext& context) {
+  const CallbackParams& params = context.original_args();
+  if (params.mode != RunMode::Train) return;
+  epochs_.push_back(params.cur_epoch_num);
+  values_["net_output"].push_back(loss_of(params));
+  for (const auto& [name, value] : params.metrics) values_[name].push_back(value);
+}
+
+}  // namespace lamella::train

@@ -1,0 +1,123 @@
+// How batches add up to figures.
+#include "lamella/train/metric.h"
+
+#include "lamella/ops/functions.h"
+#include "lamella/ops/tensor_operators.h"
+
+namespace lamella::train {
+
+namespace {
+
+void require_two(std::string_view metric, const std::vector<Tensor>& inputs) {
+  if (inputs.size() != 2) {
+    fail(ErrorKind::Value, "[{}] update needs outputs and labels, got {} inputs", metric,
+         inputs.size());
+  }
+}
+
+double share(std::string_view metric, int64_t right, int64_t total) {
+  if (total == 0) fail(ErrorKind::Value, "[{}] there is no figure before the first batch", metric);
+  return static_cast<double>(right) / static_cast<double>(total);
+}
+
+int64_t count(const Tensor& truths) {
+  return static_cast<int64_t>(ops::sum(truths).item());
+}
+
+// Labels as class numbers.
+Tensor classes(const Tensor& outputs, const Tensor& labels, std::string_view metric) {
+  if (labels.rank() == outputs.rank() && labels.shape() == outputs.shape()) {
+    return ops::argmax(labels, 1);
+  }
+  if (labels.rank() != outputs.rank() - 1) {
+    fail(ErrorKind::Value, "[{}] labels {} do not fit outputs {}", metric, text(labels.type()),
+         text(outputs.type()));
+  }
+  return labels;
+}
+
+}  // namespace
+
+void Accuracy::clear() {
+  right_ = total_ = 0;
+}
+
+void Accuracy::update(const std::vector<Tensor>& inputs) {
+  require_two("Accuracy", inputs);
+  const Tensor &outputs = inputs[0], &labels = inputs[1];
+  if (kind_ == AccuracyKind::Multilabel) {
+    Axes axes;
+    for (int axis = 1; axis < outputs.rank(); ++axis) axes.push_back(axis);
+    const Tensor equal = ops::equal(outputs, labels);
+    right_ += count(axes.empty() ? equal : ops::all(equal, axes));
+    total_ += outputs.size(0).value();
+    return;
+  }
+  const Tensor expected = classes(outputs, labels, "Accuracy");
+  right_ += count(ops::equal(ops::argmax(outputs, 1), expected));
+  total_ += element_count(expected.shape()).value();
+}
+
+double Accuracy::eval() {
+  return share("Accuracy", right_, total_);
+}
+
+void Loss::clear() {
+  sum_ = 0;
+  batches_ = 0;
+}
+
+void Loss::update(const std::vector<Tensor>& inputs) {
+  if (inputs.size() != 1) {
+    fail(ErrorKind::Value, "[Loss] update needs the loss, got {} inputs", inputs.size());
+  }
+  sum_ += inputs[0].rank() == 0 ? inputs[0].item() : ops::mean(inputs[0]).item();
+  ++batches_;
+}
+
+double Loss::eval() {
+  if (batches_ == 0) fail(ErrorKind::Value, "[Loss] there is no figure before the first batch");
+  return sum_ / static_cast<double>(batches_);
+}
+
+TopKCategoricalAccuracy::TopKCategoricalAccuracy(int64_t k) : k_(k) {
+  if (k < 1) fail(ErrorKind::Value, "[TopKCategoricalAccuracy] k must be at least 1, got {}", k);
+}
+
+void TopKCategoricalAccuracy::clear() {
+  right_ = total_ = 0;
+}
+
+void TopKCategoricalAccuracy::update(const std::vector<Tensor>& inputs) {
+  require_two("TopKCategoricalAccuracy", inputs);
+  const Tensor& outputs = inputs[0];
+  if (outputs.rank() != 2) {
+    fail(ErrorKind::Value, "[TopKCategoricalAccuracy] outputs must have 2 axes, got {}",
+         text(outputs.type()));
+  }
+  const Tensor expected =
+      ops::expand_dims(classes(outputs, inputs[1], "TopKCategoricalAccuracy"), 1);
+  // The label is among the k largest if fewer than k outputs beat its own.
+  const Tensor is_label = ops::equal(ops::element_numbers({1, outputs.size(1)}), expected);
+  const Tensor own = ops::sum(ops::where(is_label, outputs, 0.0), {1}, true);
+  const Tensor better = ops::sum(ops::greater(outputs, own), {1});
+  right_ += count(ops::less(better, k_));
+  total_ += outputs.size(0).value();
+}
+
+double TopKCategoricalAccuracy::eval() {
+  return share("TopKCategoricalAccuracy", right_, total_);
+}
+
+Ref<Metric> get_metric(const std::string& name) {
+  if (name == "accuracy" || name == "acc") return Ref<Metric>(new Accuracy);
+  if (name == "loss") return Ref<Metric>(new Loss);
+  if (name == "top_1_accuracy") return Ref<Metric>(new TopKCategoricalAccuracy(1));
+  if (name == "top_5_accuracy") return Ref<Metric>(new TopKCategoricalAccuracy(5));
+  fail(ErrorKind::Value,
+       "[metrics] there is no metric '{}'; there are accuracy, acc, loss, top_1_accuracy, "
+       "top_5_accuracy",
+       name);
+}
+
+}  // namespace lamella::train

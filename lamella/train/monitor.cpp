@@ -1,0 +1,99 @@
+// Progress, traces and curves.
+#include "lamella/train/monitor.h"
+
+#include <bit>
+
+#include "lamella/base/system/files.h"
+
+namespace lamella::train {
+
+namespace {
+
+void require_interval(std::string_view callback, int64_t every_steps) {
+  if (every_steps < 1) {
+    fail(ErrorKind::Value, "[{}] every_steps must be at least 1, got {}", callback, every_steps);
+  }
+}
+
+}  // namespace
+
+ProgressMonitor::ProgressMonitor(int64_t every_steps, io::ProgressBar::Options options)
+    : every_steps_(every_steps), options_(std::move(options)) {
+  require_interval("ProgressMonitor", every_steps);
+}
+
+void ProgressMonitor::on_train_begin(RunContext&) {
+  samples_ = 0;
+  seconds_ = 0;
+}
+
+void ProgressMonitor::on_train_epoch_begin(RunContext& context) {
+  const CallbackParams& params = context.original_args();
+  const std::string label = fmt::format("epoch {}/{}", params.cur_epoch_num, params.epoch_num);
+  bar_ = std::make_unique<io::ProgressBar>(label, params.batch_num, options_);
+  epoch_steps_ = timed_steps_ = 0;
+  began_ = settled_seconds();
+}
+
+void ProgressMonitor::on_train_step_end(RunContext& context) {
+  const CallbackParams& params = context.original_args();
+  ++epoch_steps_;
+  const bool last = epoch_steps_ == params.batch_num;
+  if (epoch_steps_ % every_steps_ != 0 && epoch_steps_ != 1 && !last) return;
+  const double loss = loss_of(params);
+  const double now = settled_seconds();
+  const int64_t batch = params.train_dataset ? params.train_dataset->batch_size() : 1;
+  samples_ += (epoch_steps_ - timed_steps_) * batch;
+  seconds_ += now - began_;
+  timed_steps_ = epoch_steps_;
+  began_ = now;
+  bar_->update(epoch_steps_, epoch_steps_ * batch, loss);
+}
+
+void ProgressMonitor::on_train_epoch_end(RunContext&) {
+  bar_->finish();
+  bar_.reset();
+}
+
+double ProgressMonitor::samples_per_second() const {
+  return seconds_ > 0 ? static_cast<double>(samples_) / seconds_ : 0;
+}
+
+void LossTrace::on_train_step_end(RunContext& context) {
+  const CallbackParams& params = context.original_args();
+  add(params.cur_step_num, static_cast<float>(loss_of(params)));
+}
+
+void LossTrace::dump(const std::string& path) const {
+  atomic_write_file(path, [&](FileWriter& file) {
+    std::string lines;
+    for (const Entry& entry : entries_) {
+      lines += fmt::format("{} {:08x}\n", entry.step, std::bit_cast<uint32_t>(entry.loss));
+    }
+    file.write(lines);
+  });
+}
+
+SummaryMonitor::SummaryMonitor(const std::string& folder, int64_t every_steps)
+    : writer_(folder), every_steps_(every_steps) {
+  require_interval("SummaryMonitor", every_steps);
+}
+
+void SummaryMonitor::on_train_step_end(RunContext& context) {
+  const CallbackParams& params = context.original_args();
+  if (params.cur_step_num % every_steps_ != 0) return;
+  writer_.scalar("loss/train", params.cur_step_num, loss_of(params));
+  if (params.optimizer) {
+    writer_.scalar("learning_rate", params.cur_step_num, params.optimizer->learning_rate());
+  }
+}
+
+void SummaryMonitor::on_train_epoch_end(RunContext& context) {
+  const CallbackParams& params = context.original_args();
+  for (const auto& [name, value] : params.metrics) {
+    writer_.scalar(name + "/test", params.cur_step_num, value);
+  }
+  writer_.flush();
+}
+
+}  // namespace lamella::train

@@ -1,0 +1,164 @@
+"""Picking and placing elements, in the spellings of the dialects."""
+
+from lamella import _native
+from lamella.adapt.creation import astensor, eye, full_like, zeros
+from lamella.adapt.elementwise import as_dtype
+
+_o = _native.operators_by_name
+
+_MODES = {"none": "set", "add": "add", "mul": "mul", "multiply": "mul", "max": "max", "min": "min"}
+
+
+def check_axis(x, axis, name):
+    if not -x.ndim <= axis < x.ndim:
+        raise ValueError(f"[{name}] axis {axis} is outside of a tensor with {x.ndim} axes")
+    return axis % x.ndim
+
+
+def gather(x, indices, axis, batch_dims=0):
+    """Slices of an axis; with batch_dims, each batch picks by indices of its own."""
+    indices = astensor(indices)
+    axis = check_axis(x, int(axis), "gather")
+    if batch_dims == 0:
+        return _o.gather(x, indices, axis)
+    if batch_dims < 0:
+        batch_dims += indices.ndim
+    batch = 1
+    for size in x.shape[:batch_dims]:
+        batch *= size
+    rows = [
+        _o.gather(
+            _o.reshape(x, (batch, *x.shape[batch_dims:]))[i],
+            _o.reshape(indices, (batch, *indices.shape[batch_dims:]))[i],
+            axis - batch_dims,
+        )
+        for i in range(batch)
+    ]
+    stacked = _o.stack(rows, 0)
+    return _o.reshape(stacked, x.shape[:batch_dims] + stacked.shape[1:])
+
+
+def gather_along(args, kwargs):
+    """Tensor.gather: (dim, index), or (input_indices, axis, batch_dims)."""
+    x, *rest = args
+    names = ("dim", "index") if rest and isinstance(rest[0], int) else None
+    if names or "dim" in kwargs or "index" in kwargs:
+        values = dict(zip(("dim", "index"), rest, strict=False), **kwargs)
+        return _o.gather_elements(x, values["index"], values["dim"])
+    values = dict(zip(("input_indices", "axis", "batch_dims"), rest, strict=False), **kwargs)
+    return gather(x, values["input_indices"], values["axis"], values.get("batch_dims", 0))
+
+
+def scatter_into(x, axis, indices, updates, reduction="none"):
+    """x with elements placed along an axis."""
+    if reduction not in _MODES:
+        raise ValueError(f"[scatter] reduction must be one of {sorted(_MODES)}, got {reduction!r}")
+    if not isinstance(updates, _native.Tensor):
+        updates = full_like(indices, updates, x.dtype)
+    updates = as_dtype(updates, x.dtype)
+    if updates.shape != indices.shape:  # more updates than indices: the first ones count
+        for dim, size in enumerate(indices.shape):
+            updates = _o.narrow(updates, 0, dim, (size,))
+    return _o.scatter_elements(x, indices, updates, axis, _MODES[reduction])
+
+
+def take(x, indices, axis=None, mode="clip"):
+    indices = astensor(indices)
+    if axis is None:
+        x, axis = _o.reshape(x, (-1,)), 0
+    size = x.shape[axis]
+    if mode == "wrap":
+        indices = _o.mod(indices, size)
+    elif mode == "clip":
+        indices = _o.clip(indices, 0, size - 1)
+    return _o.gather(x, indices, axis, mode == "raise")
+
+
+def index_add(x, axis, indices, source, alpha=1):
+    if not (type(alpha) in (int, float) and alpha == 1):
+        source = _o.mul(source, alpha)
+    return _o.scatter(x, indices, as_dtype(source, x.dtype), axis, "add")
+
+
+def index_fill(x, axis, indices, value):
+    indices = astensor(indices)
+    axis = check_axis(x, axis, "index_fill")
+    shape = (*x.shape[:axis], indices.size, *x.shape[axis + 1 :])
+    updates = _o.broadcast_to(as_dtype(astensor(value), x.dtype), shape)
+    return _o.scatter(x, _o.reshape(indices, (-1,)), updates, axis)
+
+
+def select_index(x, axis, index):
+    """The slice of an axis at one place."""
+    axis = check_axis(x, axis, "select")
+    return x[(slice(None),) * axis + (index,)]
+
+
+def where(condition, *branches):
+    """One of two by a condition; with a condition alone, the places where it holds."""
+    if not branches:
+        return nonzero(condition, True)
+    return _o.where(_o.cast(condition, _native.bool_), *branches)
+
+
+def nonzero(x, as_tuple=False):
+    """Places of the elements that are not 0; reads x."""
+    import numpy as np
+
+    places = np.nonzero(x.asnumpy())
+    if as_tuple:
+        return tuple(_native.Tensor(place.astype(np.int64)) for place in places)
+    return _native.Tensor(np.stack(places, -1).astype(np.int64))
+
+
+def masked_select(x, mask):
+    shape = _o.add(_o.cast(mask, _native.int32), _o.cast(_o.isnan(x), _native.int32)).shape
+    return _o.broadcast_to(x, shape)[_o.broadcast_to(mask, shape)]
+
+
+def one_hot(indices, depth, on_value=1, off_value=0, axis=-1, dtype=None):
+    indices = astensor(indices)
+    depth = int(depth)
+    if depth < 0:
+        depth = int(_o.max(indices)) + 1
+    if dtype is None:
+        dtype = on_value.dtype if isinstance(on_value, _native.Tensor) else None
+    if dtype is None:
+        dtype = _native.float32 if isinstance(on_value, float) else _native.int64
+    if indices.dtype not in (_native.int32, _native.int64):
+        indices = _o.cast(indices, _native.int64)
+    return _o.one_hot(indices, on_value, off_value, (depth,), dtype, axis)
+
+
+def diagonal(x, offset=0, axis1=0, axis2=1):
+    """Diagonals of two axes, on a new last axis."""
+    axis1, axis2 = check_axis(x, axis1, "diagonal"), check_axis(x, axis2, "diagonal")
+    if axis1 == axis2:
+        raise ValueError("[diagonal] the two axes must differ")
+    rest = tuple(axis for axis in range(x.ndim) if axis not in (axis1, axis2))
+    turned = _o.transpose(x, (*rest, axis1, axis2))
+    rows, columns = x.shape[axis1], x.shape[axis2]
+    first_row, first_column = max(0, -offset), max(0, offset)
+    count = max(0, min(rows - first_row, columns - first_column))
+    flat = _o.reshape(turned, (*turned.shape[:-2], rows * columns))
+    if count == 0:
+        return _o.narrow(flat, 0, flat.ndim - 1, (0,))
+    start = first_row * columns + first_column
+    return _o.narrow(flat, start, flat.ndim - 1, (count,), columns + 1)
+
+
+def diag(x, offset=0):
+    """The matrix with x on a diagonal, or the diagonal of a matrix."""
+    if x.ndim == 2:
+        return diagonal(x, offset)
+    if x.ndim != 1:
+        raise ValueError(f"[diag] expected 1 or 2 axes, got {x.ndim}")
+    size = x.size + abs(offset)
+    mask = eye(size, size, _native.bool_, offset)
+    column = _o.concat(
+        [zeros((max(offset, 0),), x.dtype), x, zeros((max(-offset, 0),), x.dtype)], 0
+    )
+    row = _o.reshape(column, (1, size)) if offset >= 0 else None
+    if row is None:
+        row = _o.reshape(_o.concat([x, zeros((size - x.size,), x.dtype)], 0), (1, size))
+    return _o.where(mask, row, _native.Tensor(0, x.dtype))

@@ -1,0 +1,171 @@
+"""Gradients of functions: which arguments and weights, what is returned beside them."""
+
+import functools
+
+from lamella import _native
+from lamella._native import Tensor
+
+_o = _native.operators_by_name
+
+
+def _floats_in(outputs):
+    for output in outputs if isinstance(outputs, (tuple, list)) else [outputs]:
+        if isinstance(output, (tuple, list)):
+            yield from _floats_in(output)
+        elif isinstance(output, Tensor) and output.dtype.name.startswith(("float", "bfloat")):
+            yield output
+
+
+def _target(outputs, sensitivity, name):
+    """The tensor whose sum is differentiated."""
+    if isinstance(outputs, Tensor):
+        return outputs if sensitivity is None else _o.mul(outputs, sensitivity)
+    tensors = list(_floats_in(outputs))
+    if not tensors:
+        raise TypeError(f"[{name}] the function must return a float Tensor, got {type(outputs)}")
+    if sensitivity is not None:
+        tensors = [_o.mul(t, s) for t, s in zip(tensors, _floats_in(sensitivity), strict=True)]
+    total = _o.sum(tensors[0])
+    for tensor in tensors[1:]:
+        total = _o.add(total, _o.sum(tensor))
+    return total
+
+
+def _positions(grad_position, args, name):
+    chosen = (grad_position,) if isinstance(grad_position, int) else tuple(grad_position or ())
+    for position in chosen:
+        if not -len(args) <= position < len(args):
+            raise ValueError(
+                f"[{name}] grad_position {position} is outside of {len(args)} arguments"
+            )
+        if not isinstance(args[position], Tensor):
+            kind = type(args[position]).__name__
+            raise TypeError(f"[{name}] argument {position} must be a Tensor, got {kind}")
+    return chosen
+
+
+def differentiate(fn, args, kwargs, grad_position, weights, has_aux, sensitivity, name):
+    """(what fn returned, gradients by position, gradients by weight)."""
+    positions = _positions(grad_position, args, name)
+    listed = [weights] if isinstance(weights, Tensor) else list(weights or ())
+    args = list(args)
+    seen = {id(weight) for weight in listed}
+    for position in positions:  # the same tensor in two roles has a gradient for each
+        if id(args[position]) in seen:
+            args[position] = _o.reshape(args[position], args[position].shape)
+        seen.add(id(args[position]))
+    wrt = [args[position] for position in positions] + listed
+
+    def run():
+        outputs = fn(*args, **kwargs)
+        first = outputs[0] if has_aux and isinstance(outputs, (tuple, list)) else outputs
+        return outputs, _target(first, sensitivity, name)
+
+    outputs, gradients = _native.differentiate(run, wrt)
+    return outputs, gradients[: len(positions)], gradients[len(positions) :]
+
+
+def _arranged(by_position, by_weight, grad_position, weights):
+    inputs = by_position[0] if isinstance(grad_position, int) else by_position
+    if weights is None:
+        return inputs
+    parameters = by_weight[0] if isinstance(weights, Tensor) else by_weight
+    return parameters if grad_position is None else (inputs, parameters)
+
+
+def _with_ids(gradients, grad_position, weights):
+    def pair(identifiers, values):
+        return tuple(zip(identifiers, values, strict=True))
+
+    def identified(value, identifiers):
+        if isinstance(value, tuple):
+            return pair(identifiers, value)
+        return (identifiers[0], value)
+
+    positions = (grad_position,) if isinstance(grad_position, int) else tuple(grad_position or ())
+    names = [w.name for w in ([weights] if isinstance(weights, Tensor) else weights or ())]
+    if weights is None:
+        return identified(gradients, positions)
+    if grad_position is None:
+        return identified(gradients, names)
+    return identified(gradients[0], positions), identified(gradients[1], names)
+
+
+def value_and_grad(
+    fn, grad_position=0, weights=None, has_aux=False, return_ids=False, sens_param=False
+):
+    """A function that gives fn's outputs and their gradients."""
+    if grad_position is None and weights is None:
+        raise ValueError("[value_and_grad] grad_position and weights cannot both be None")
+
+    @functools.wraps(fn, assigned=("__module__", "__name__", "__doc__"), updated=())
+    def both(*args, **kwargs):
+        sensitivity = None
+        if sens_param:
+            *args, sensitivity = args
+        outputs, by_position, by_weight = differentiate(
+            fn, args, kwargs, grad_position, weights, has_aux, sensitivity, "value_and_grad"
+        )
+        gradients = _arranged(by_position, by_weight, grad_position, weights)
+        if return_ids:
+            gradients = _with_ids(gradients, grad_position, weights)
+        return outputs, gradients
+
+    return both
+
+
+def grad(fn, grad_position=0, weights=None, has_aux=False, return_ids=False, sens_param=False):
+    """A function that gives the gradients of fn's outputs; with has_aux also the other outputs."""
+    both = value_and_grad(fn, grad_position, weights, has_aux, return_ids, sens_param)
+
+    @functools.wraps(fn, assigned=("__module__", "__name__", "__doc__"), updated=())
+    def gradients_only(*args, **kwargs):
+        outputs, gradients = both(*args, **kwargs)
+        return (gradients, tuple(outputs[1:])) if has_aux else gradients
+
+    return gradients_only
+
+
+def vjp(fn, *inputs, weights=None, has_aux=False):
+    """(outputs, function from their cotangents to those of the inputs)."""
+    outputs = fn(*inputs)
+
+    def pull_back(*sensitivity):
+        sens = sensitivity[0] if len(sensitivity) == 1 else sensitivity
+        _, by_position, by_weight = differentiate(
+            fn, inputs, {}, tuple(range(len(inputs))), weights, has_aux, sens, "vjp"
+        )
+        by_position = by_position[0] if len(inputs) == 1 else by_position
+        return by_position if weights is None else (by_position, by_weight)
+
+    if has_aux:
+        return outputs[0], pull_back, outputs[1:]
+    return outputs, pull_back
+
+
+class GradOperation:
+    """A higher-order function: GradOperation(...)(net)(*inputs) gives gradients."""
+
+    def __init__(self, get_all=False, get_by_list=False, sens_param=False):
+        self.get_all, self.get_by_list, self.sens_param = get_all, get_by_list, sens_param
+
+    def __call__(self, fn, weights=None):
+        if self.get_by_list and weights is None:
+            weights = fn.trainable_params()
+
+        def gradients(*args, **kwargs):
+            sensitivity = None
+            if self.sens_param:
+                *args, sensitivity = args
+            positions = tuple(i for i, a in enumerate(args) if isinstance(a, Tensor))
+            if not self.get_all:
+                positions = () if self.get_by_list else positions[:1]
+            listed = weights if self.get_by_list else None
+            _, by_position, by_weight = differentiate(
+                fn, args, kwargs, positions, listed, False, sensitivity, "GradOperation"
+            )
+            if self.get_all:
+                return (by_position, by_weight) if self.get_by_list else by_position
+            return by_weight if self.get_by_list else by_position[0]
+
+        return gradients

@@ -1,0 +1,7 @@
+"""Tensors and dtypes."""
+
+from lamella.jit import JitConfig, jit
+from lamella.mindspore.common import dtype
+from lamella.mindspore.common.dtype import *
+from lamella.mindspore.common.tensor import Tensor
+from lamella.random import get_seed, set_seed

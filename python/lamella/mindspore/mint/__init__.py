@@ -1,0 +1,7 @@
+"""mindspore.mint."""
+
+from lamella.mindspore.mint import _functions, nn
+from lamella.mindspore.mint._functions import *
+from lamella.names import missing
+
+__getattr__ = missing(__name__, lambda: _functions.__all__)

@@ -1,0 +1,6 @@
+"""The base class of primitives."""
+
+from lamella.adapt import Primitive
+from lamella.jit import constexpr
+
+__all__ = ["Primitive", "constexpr"]
