@@ -230,13 +230,19 @@ void train_and_report(const Options& options) {
   data::config::set_seed(static_cast<int64_t>(options.seed & 0xFFFFFFFF));
   const auto training = batches(options, data::Usage::Train);
   const auto test = batches(options, data::Usage::Test);
-  std::filesystem::create_directories(options.output);
+  std::error_code error;
+  std::filesystem::create_directories(options.output, error);
+  if (error) {
+    fail(ErrorKind::Io, "cannot make the folder {}: {}", options.output, error.message());
+  }
   WindowLimits limits = Window::of_thread().limits();
   if (options.window >= 0) limits.fixed = options.window;
   if (options.mode == "graph") limits = {.fixed = 0, .loop = limits.most, .most = limits.most};
   Window::of_thread().set_limits(limits);
 
   Run run = make_run(options, training->size() * options.epochs);
+  // Written again at the end; a place that cannot be written is better known now.
+  if (!options.dump_losses.empty()) run.losses->dump(options.dump_losses);
   const double began = train::settled_seconds();
   if (options.loop) {
     train_by_loop(run, options, training, test);

@@ -84,9 +84,7 @@ def definition(name, parameters, several):
         lines.append(
             f"  const std::array<const Operand*, {len(operands)}> pointers = {{{listed}}};"
         )
-    lines.append(
-        f"  const Results results = call_operator({name}_definition, pointers, {made});"
-    )
+    lines.append(f"  const Results results = call_operator({name}_definition, pointers, {made});")
     lines.append("  return tensors(results);" if several else "  return Tensor(results[0]);")
     return "\n".join([*lines, "}"])
 

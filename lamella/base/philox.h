@@ -34,8 +34,8 @@ constexpr PhiloxCounter philox_at(uint64_t seed, uint64_t offset, uint64_t index
                     {static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32)});
 }
 
-// A uniform number in [0, 1): the low 24 bits, spaced as float32 is just below 1. The low bits, since
-// a mask takes them in signed arithmetic too.
+// A uniform number in [0, 1): the low 24 bits, spaced as float32 is just below 1. The low bits,
+// since a mask takes them in signed arithmetic too.
 constexpr float uniform_from_bits(uint32_t word) {
   return static_cast<float>(word & 0xFFFFFFu) * 0x1p-24f;
 }

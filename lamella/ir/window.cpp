@@ -5,6 +5,7 @@
 
 #include "lamella/base/env.h"
 #include "lamella/base/host.h"
+#include "lamella/ir/call_site.h"
 #include "lamella/ir/runtime_interface.h"
 #include "lamella/ir/tensor.h"
 
@@ -92,8 +93,9 @@ Results Window::record(const Operator& op, std::span<Value* const> operands,
   const auto lock = lock_beside_host(mutex_);
   if (flush_requested_) flush();
   const auto pending = static_cast<int64_t>(nodes_.size());
+  const bool turns_here = !current_call_site().known() || take_call_site_start();
   if (pending >= limits_.loop && !in_gradient_scope()) {
-    const bool loop_turn = nodes_.front()->location() == location;
+    const bool loop_turn = turns_here && nodes_.front()->location() == location;
     if (loop_turn || pending >= limits_.most) flush();
   }
   for (Value* operand : operands) {

@@ -38,6 +38,10 @@ class LAMELLA_API Window final : public Recorder {
   void flush();
   // Flush before the next operation is recorded: by then the temporaries of the step are gone.
   void request_flush() { flush_requested_ = true; }
+  // Runs what is pending if that was requested.
+  void settle() {
+    if (flush_requested_) flush();
+  }
   // The number of pending operations.
   size_t size() const { return nodes_.size(); }
 

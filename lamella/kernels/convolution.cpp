@@ -1,6 +1,7 @@
 // Convolution: checks, layouts and dtypes, and the choice of the kernel.
 #include "lamella/kernels/convolution.h"
 
+#include <algorithm>
 #include <string>
 
 #include "lamella/base/error.h"
@@ -98,15 +99,22 @@ bool uses_onednn(const TensorView& x, const TensorView& weight, const TensorView
   return x.dtype != DType::Float64 && x.count() > 0 && weight.count() > 0 && y.count() > 0;
 }
 
-enum class Pass { Forward, Backward };
+enum class Pass { Forward, BackwardData, BackwardWeights };
 
 // The dtype a convolution is computed in.
 DType computed_dtype(const ConvolutionProblem& problem, Pass pass, DType dtype) {
-  // oneDNN's bfloat16 gradients of depthwise convolutions mostly are its general ones, up to 100
+  if (!library_takes(dtype)) return compute_dtype(dtype);
+  // oneDNN's bfloat16 gradients of some depthwise convolutions are its general ones, up to 100
   // times slower than the float32 ones made for them.
+  const auto all_at_most = [](const Spatial& values, int64_t bound) {
+    return std::all_of(values.begin(), values.end(), [&](int64_t value) { return value <= bound; });
+  };
   const bool depthwise = problem.groups > 1 && problem.groups == problem.in_channels;
-  const bool slow = pass == Pass::Backward && depthwise;
-  return library_takes(dtype) && !(slow && is_low_precision(dtype)) ? dtype : compute_dtype(dtype);
+  const bool special =
+      all_at_most(problem.dilation, 1) &&
+      (pass == Pass::Forward || (pass == Pass::BackwardData && all_at_most(problem.stride, 1)) ||
+       (pass == Pass::BackwardWeights && all_at_most(problem.kernel, 3)));
+  return depthwise && !special ? compute_dtype(dtype) : dtype;
 }
 
 // An operand as the kernels take it: itself, or a copy in scratch memory.
@@ -202,7 +210,7 @@ int64_t convolution_backward_data_scratch_bytes(const TensorView& dy, const Tens
                                                 const ConvolutionOptions& options) {
   const ConvolutionProblem problem = problem_of(dx, weight, nullptr, dy, options);
   if (!uses_onednn(dx, weight, dy)) return 0;
-  const DType dtype = computed_dtype(problem, Pass::Backward, dy.dtype);
+  const DType dtype = computed_dtype(problem, Pass::BackwardData, dy.dtype);
   const Operand used_dy(dy, Activation, dtype), used_weight(weight, Weight, dtype),
       used_dx(dx, Activation, dtype);
   return used_dy.bytes() + used_weight.bytes() + used_dx.bytes() +
@@ -216,7 +224,7 @@ void convolution_backward_data(const TensorView& dy, const TensorView& weight, c
   if (!uses_onednn(dx, weight, dy)) {
     return convolution_backward_data_native(problem, dy, weight, dx);
   }
-  const DType dtype = computed_dtype(problem, Pass::Backward, dy.dtype);
+  const DType dtype = computed_dtype(problem, Pass::BackwardData, dy.dtype);
   Operand used_dy(dy, Activation, dtype), used_weight(weight, Weight, dtype),
       used_dx(dx, Activation, dtype);
   if (used_dy.bytes() + used_weight.bytes() + used_dx.bytes() == 0) {
@@ -231,24 +239,57 @@ void convolution_backward_data(const TensorView& dy, const TensorView& weight, c
   used_dx.finish_write();
 }
 
+namespace {
+
+// The operands and the kernel of a weight gradient, chosen by shapes, layouts and dtype.
+struct WeightGradient {
+  ConvolutionProblem problem;
+  DType dtype;
+  Operand x, dy, dweight;
+
+  WeightGradient(const ConvolutionProblem& described, const TensorView& given_x,
+                 const TensorView& given_dy, const TensorView& given_dweight)
+      : problem(described),
+        dtype(takes_depthwise_weights(problem, given_x, given_dy)
+                  ? given_x.dtype
+                  : computed_dtype(problem, Pass::BackwardWeights, given_x.dtype)),
+        x(given_x, Activation, dtype),
+        dy(given_dy, Activation, dtype),
+        dweight(given_dweight, Weight, dtype) {}
+
+  int64_t copied_bytes() const { return x.bytes() + dy.bytes() + dweight.bytes(); }
+
+  int64_t inner_bytes() const {
+    if (takes_depthwise_weights(problem, x.view(), dy.view())) {
+      return convolution_depthwise_weights_scratch_bytes(problem);
+    }
+    if (!uses_onednn(x.view(), dweight.view(), dy.view())) return 0;
+    return scratch_aligned(convolution_backward_weights_onednn_scratch_bytes(
+        problem, x.view(), dy.view(), dweight.view()));
+  }
+
+  void run(Scratch scratch) const {
+    if (takes_depthwise_weights(problem, x.view(), dy.view())) {
+      convolution_depthwise_weights(problem, x.view(), dy.view(), dweight.view(), scratch);
+    } else if (uses_onednn(x.view(), dweight.view(), dy.view())) {
+      convolution_backward_weights_onednn(problem, x.view(), dy.view(), dweight.view(), scratch);
+    } else {
+      convolution_backward_weights_native(problem, x.view(), dy.view(), dweight.view());
+    }
+  }
+};
+
+}  // namespace
+
 int64_t convolution_backward_weights_scratch_bytes(const TensorView& x, const TensorView& dy,
                                                    const TensorView& dweight,
                                                    const TensorView* dbias,
                                                    const ConvolutionOptions& options) {
-  const ConvolutionProblem problem = problem_of(x, dweight, dbias, dy, options);
-  const DType dtype = computed_dtype(problem, Pass::Backward, x.dtype);
-  const Operand used_x(x, Activation, dtype), used_dy(dy, Activation, dtype),
-      used_dweight(dweight, Weight, dtype);
-  int64_t bytes = used_x.bytes() + used_dy.bytes() + used_dweight.bytes();
-  int64_t inner = 0;
-  if (uses_onednn(x, dweight, dy)) {
-    inner = scratch_aligned(convolution_backward_weights_onednn_scratch_bytes(
-        problem, used_x.view(), used_dy.view(), used_dweight.view()));
-  }
+  const WeightGradient gradient(problem_of(x, dweight, dbias, dy, options), x, dy, dweight);
+  int64_t bytes = gradient.copied_bytes(), inner = gradient.inner_bytes();
   if (dbias != nullptr) {
-    bytes += Operand(*dbias, Weight, dtype).bytes();
-    inner =
-        std::max(inner, scratch_aligned(convolution_bias_gradient_scratch_bytes(used_dy.view())));
+    bytes += Operand(*dbias, Weight, gradient.dtype).bytes();
+    inner = std::max(inner, convolution_bias_gradient_scratch_bytes(gradient.dy.view()));
   }
   return bytes + inner;
 }
@@ -256,27 +297,18 @@ int64_t convolution_backward_weights_scratch_bytes(const TensorView& x, const Te
 void convolution_backward_weights(const TensorView& x, const TensorView& dy,
                                   const TensorView& dweight, const TensorView* dbias,
                                   const ConvolutionOptions& options, Scratch scratch) {
-  const ConvolutionProblem problem = problem_of(x, dweight, dbias, dy, options);
+  WeightGradient gradient(problem_of(x, dweight, dbias, dy, options), x, dy, dweight);
   ScratchParts parts(scratch,
                      convolution_backward_weights_scratch_bytes(x, dy, dweight, dbias, options));
-  const DType dtype = computed_dtype(problem, Pass::Backward, x.dtype);
-  Operand used_x(x, Activation, dtype), used_dy(dy, Activation, dtype),
-      used_dweight(dweight, Weight, dtype);
-  used_x.read(parts);
-  used_dy.read(parts);
-  used_dweight.prepare_write(parts);
-  if (uses_onednn(x, dweight, dy)) {
-    convolution_backward_weights_onednn(problem, used_x.view(), used_dy.view(), used_dweight.view(),
-                                        parts.rest());
-  } else {
-    convolution_backward_weights_native(problem, used_x.view(), used_dy.view(),
-                                        used_dweight.view());
-  }
-  used_dweight.finish_write();
+  gradient.x.read(parts);
+  gradient.dy.read(parts);
+  gradient.dweight.prepare_write(parts);
+  gradient.run(parts.rest());
+  gradient.dweight.finish_write();
   if (dbias == nullptr) return;
-  Operand used_dbias(*dbias, Weight, dtype);
+  Operand used_dbias(*dbias, Weight, gradient.dtype);
   used_dbias.prepare_write(parts);
-  convolution_bias_gradient(used_dy.view(), used_dbias.view(), parts.rest());
+  convolution_bias_gradient(gradient.dy.view(), used_dbias.view(), parts.rest());
   used_dbias.finish_write();
 }
 

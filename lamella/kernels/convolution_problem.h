@@ -44,6 +44,17 @@ void convolution_backward_data_native(const ConvolutionProblem& problem, const T
 void convolution_backward_weights_native(const ConvolutionProblem& problem, const TensorView& x,
                                          const TensorView& dy, const TensorView& dweight);
 
+// The weight gradient of depthwise convolutions over two axes, for kernels 5 and 7 wide and dilated
+// ones 3 wide;
+// float32 and bfloat16 (summed in float32), x and dy channels-last. dweight may have any strides.
+// The same bits for any thread count.
+bool takes_depthwise_weights(const ConvolutionProblem& problem, const TensorView& x,
+                             const TensorView& dy);
+void convolution_depthwise_weights(const ConvolutionProblem& problem, const TensorView& x,
+                                   const TensorView& dy, const TensorView& dweight,
+                                   Scratch scratch);
+int64_t convolution_depthwise_weights_scratch_bytes(const ConvolutionProblem& problem);
+
 // dbias[k] = the sum of dy[n, k, ...]: positions in row-major order in blocks of 64, block sums
 // pairwise; 16-bit floats in float32, rounded once.
 void convolution_bias_gradient(const TensorView& dy, const TensorView& dbias, Scratch scratch);

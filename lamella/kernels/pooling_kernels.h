@@ -16,6 +16,11 @@ void max_pool_forward(const TensorView& x, const TensorView& y, const TensorView
 // dx is float32 where x is a 16-bit float.
 void max_pool_gradient(const TensorView& x, const TensorView& dy, const TensorView& dx,
                        const PoolingOptions& options);
+// The same where the form is the common one they are made for (false: it is not).
+bool max_pool_forward_disjoint(const TensorView& x, const TensorView& y,
+                               const PoolingOptions& options);
+bool max_pool_gradient_disjoint(const TensorView& x, const TensorView& dy, const TensorView& dx,
+                                const PoolingOptions& options);
 void average_pool_forward(const TensorView& x, const TensorView& y, const PoolingOptions& options,
                           const AverageOptions& average);
 // As max_pool_gradient.

@@ -86,6 +86,7 @@ void gradient(const PoolingWindows& windows, const T* x, const T* dy, Accumulato
 
 void max_pool_forward(const TensorView& x, const TensorView& y, const TensorView* indices,
                       const PoolingOptions& options) {
+  if (indices == nullptr && max_pool_forward_disjoint(x, y, options)) return;
   const PoolingWindows windows(x, y, options, x, indices != nullptr ? *indices : y);
   with_float("max_pool", x.dtype, [&]<typename T>(T*) {
     if (indices == nullptr) {
@@ -100,6 +101,7 @@ void max_pool_forward(const TensorView& x, const TensorView& y, const TensorView
 
 void max_pool_gradient(const TensorView& x, const TensorView& dy, const TensorView& dx,
                        const PoolingOptions& options) {
+  if (max_pool_gradient_disjoint(x, dy, dx, options)) return;
   const PoolingWindows windows(x, dy, options, dx, dy);
   with_float("max_pool", x.dtype, [&]<typename T>(T*) {
     gradient(windows, x.as<T>(), dy.as<T>(), dx.as<Accumulator<T>>());

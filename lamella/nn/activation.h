@@ -7,7 +7,7 @@
 namespace lamella::nn {
 
 #define LAMELLA_ACTIVATION(Name)                \
-  class LAMELLA_API Name : public Cell {        \
+  class LAMELLA_API Name : public Layer {       \
    public:                                      \
     std::string class_name() const override {   \
       return #Name;                             \
@@ -33,7 +33,7 @@ LAMELLA_ACTIVATION(Identity)
 
 // Activations with one number: its meaning is that of the operator's argument.
 #define LAMELLA_ACTIVATION_WITH(Name, argument, fallback)                \
-  class LAMELLA_API Name : public Cell {                                 \
+  class LAMELLA_API Name : public Layer {                                \
    public:                                                               \
     explicit Name(double argument = fallback) : argument##_(argument) {} \
     std::string class_name() const override {                            \
@@ -55,7 +55,7 @@ LAMELLA_ACTIVATION_WITH(SoftShrink, lambd, 0.5)
 
 // x times the normal distribution function of x, as a rule in its tanh form.
 enum class GeluForm : uint8_t { Tanh, Exact };
-class LAMELLA_API GELU : public Cell {
+class LAMELLA_API GELU : public Layer {
  public:
   explicit GELU(GeluForm form = GeluForm::Tanh) : form_(form) {}
   std::string class_name() const override { return "GELU"; }
@@ -66,7 +66,7 @@ class LAMELLA_API GELU : public Cell {
   GeluForm form_;
 };
 
-class LAMELLA_API Softmax : public Cell {
+class LAMELLA_API Softmax : public Layer {
  public:
   explicit Softmax(int64_t axis = -1) : axis_(axis) {}
   std::string class_name() const override { return "Softmax"; }
@@ -78,7 +78,7 @@ class LAMELLA_API Softmax : public Cell {
   int64_t axis_;
 };
 
-class LAMELLA_API LogSoftmax : public Cell {
+class LAMELLA_API LogSoftmax : public Layer {
  public:
   explicit LogSoftmax(int64_t axis = -1) : axis_(axis) {}
   std::string class_name() const override { return "LogSoftmax"; }
@@ -91,7 +91,7 @@ class LAMELLA_API LogSoftmax : public Cell {
 };
 
 // x where x > 0, else x times a trained weight: one number, or one a channel (axis 1).
-class LAMELLA_API PReLU : public Cell {
+class LAMELLA_API PReLU : public Layer {
  public:
   explicit PReLU(int64_t channels = 1, double weight = 0.25);
   std::string class_name() const override { return "PReLU"; }

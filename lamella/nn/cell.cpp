@@ -5,6 +5,7 @@
 #include <map>
 #include <unordered_set>
 
+#include "lamella/nn/backward_hooks.h"
 #include "lamella/ops/functions.h"
 
 namespace lamella::nn {
@@ -23,11 +24,26 @@ std::string joined(const std::string& prefix, const std::string& name) {
 
 }  // namespace
 
+Cell::Cell(NamePrefix prefix) : prefix_(prefix) {}
 Cell::~Cell() = default;
 
 // ---- Calling ----
 
-CallScope::CallScope(Cell& cell) : outer_(current_layer()) {
+namespace {
+
+SourceLocation site_of(const Cell& cell, SourceLocation location) {
+  if (cell.speaks_for_itself()) return {};
+  return current_call_site().known() ? current_call_site() : location;
+}
+
+SourceLocation from(const Cell::Where& where) {
+  return {where.file_name(), static_cast<int32_t>(where.line())};
+}
+
+}  // namespace
+
+CallScope::CallScope(Cell& cell, SourceLocation location)
+    : outer_(current_layer()), site_(site_of(cell, location)) {
   if (cell.name_.empty()) return;  // the root has no name of its own
   if (cell.path_ == nullptr || cell.outer_path_ != outer_) {
     const std::string outer = outer_ == nullptr ? "" : outer_;
@@ -41,8 +57,8 @@ CallScope::~CallScope() {
   set_current_layer(outer_);
 }
 
-Tensors Cell::operator()(const Tensors& inputs) {
-  const CallScope scope(*this);
+Tensors Cell::call(const Tensors& inputs, SourceLocation location) {
+  const CallScope scope(*this, location);
   const Tensors* given = &inputs;
   Tensors replaced;
   for (const ForwardPreHook& hook : pre_hooks_) {
@@ -51,11 +67,25 @@ Tensors Cell::operator()(const Tensors& inputs) {
       given = &replaced;
     }
   }
+  if (backward_hooks_) {
+    replaced = backward_hooks_->around_inputs(*given);
+    given = &replaced;
+  }
   Tensors outputs = compute_dtype_ ? construct(cast_inputs(*given)) : construct(*given);
   for (const ForwardHook& hook : hooks_) {
     if (std::optional<Tensors> other = hook(*this, *given, outputs)) outputs = std::move(*other);
   }
-  return outputs;
+  return backward_hooks_ ? backward_hooks_->around_outputs(outputs) : outputs;
+}
+
+void Cell::add_backward_hook(BackwardHook hook) {
+  if (!backward_hooks_) backward_hooks_ = std::make_unique<BackwardHooks>(*this);
+  backward_hooks_->add(std::move(hook));
+}
+
+void Cell::add_backward_pre_hook(BackwardPreHook hook) {
+  if (!backward_hooks_) backward_hooks_ = std::make_unique<BackwardHooks>(*this);
+  backward_hooks_->add(std::move(hook));
 }
 
 namespace {
@@ -70,12 +100,16 @@ Tensor only(const Cell& cell, Tensors outputs) {
 
 }  // namespace
 
-Tensor Cell::operator()(const Tensor& x) {
-  return only(*this, (*this)(Tensors{x}));
+Tensors Cell::operator()(const Tensors& inputs, Where where) {
+  return call(inputs, from(where));
 }
 
-Tensor Cell::operator()(const Tensor& x, const Tensor& y) {
-  return only(*this, (*this)(Tensors{x, y}));
+Tensor Cell::operator()(const Tensor& x, Where where) {
+  return only(*this, call({x}, from(where)));
+}
+
+Tensor Cell::operator()(const Tensor& x, const Tensor& y, Where where) {
+  return only(*this, call({x, y}, from(where)));
 }
 
 Tensors Cell::construct(const Tensors& inputs) {

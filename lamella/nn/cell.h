@@ -11,12 +11,15 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <optional>
+#include <source_location>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "lamella/ir/call_site.h"
 #include "lamella/nn/parameter.h"
 
 namespace lamella::nn {
@@ -33,6 +36,15 @@ using ForwardPreHook = std::function<std::optional<Tensors>(Cell&, const Tensors
 using ForwardHook =
     std::function<std::optional<Tensors>(Cell&, const Tensors& inputs, const Tensors& outputs)>;
 
+// Called on the way back, with the gradients of the float inputs and outputs: may replace those of
+// the inputs. Not called where no input has a gradient.
+using BackwardHook = std::function<std::optional<Tensors>(Cell&, const Tensors& input_gradients,
+                                                          const Tensors& output_gradients)>;
+// Called before: may replace the gradients of the outputs.
+using BackwardPreHook =
+    std::function<std::optional<Tensors>(Cell&, const Tensors& output_gradients)>;
+class BackwardHooks;
+
 template <typename T>
 using Named = std::vector<std::pair<std::string, T>>;
 
@@ -44,7 +56,7 @@ struct CellBuffer {
 
 class LAMELLA_API Cell : public Object {
  public:
-  explicit Cell(NamePrefix prefix = NamePrefix::Child) : prefix_(prefix) {}
+  explicit Cell(NamePrefix prefix = NamePrefix::Child);
   ~Cell() override;
 
   // The name of the class: "Conv2d".
@@ -54,11 +66,14 @@ class LAMELLA_API Cell : public Object {
 
   // ---- Calling ----
 
+  using Where = std::source_location;
   // Runs the hooks and `construct`; the nodes made inside belong to this cell's layer.
-  Tensors operator()(const Tensors& inputs);
+  Tensors operator()(const Tensors& inputs, Where where = Where::current());
   // As above for one or two inputs; throws Value unless there is one output.
-  Tensor operator()(const Tensor& x);
-  Tensor operator()(const Tensor& x, const Tensor& y);
+  Tensor operator()(const Tensor& x, Where where = Where::current());
+  Tensor operator()(const Tensor& x, const Tensor& y, Where where = Where::current());
+  // As the first form, for callers whose line is no C++ line.
+  Tensors call(const Tensors& inputs, SourceLocation location);
 
   // What the cell computes. A subclass overrides the form that fits; the first one calls the others
   // by the number of inputs. Throws Unsupported if there is none for that number.
@@ -66,8 +81,14 @@ class LAMELLA_API Cell : public Object {
   virtual Tensor construct(const Tensor& x);
   virtual Tensor construct(const Tensor& x, const Tensor& y);
 
+  // Whether operations in `construct` carry their own lines (a user's cell), or come from the line
+  // that called the cell.
+  virtual bool speaks_for_itself() const { return true; }
+
   void add_forward_pre_hook(ForwardPreHook hook) { pre_hooks_.push_back(std::move(hook)); }
   void add_forward_hook(ForwardHook hook) { hooks_.push_back(std::move(hook)); }
+  void add_backward_hook(BackwardHook hook);
+  void add_backward_pre_hook(BackwardPreHook hook);
 
   // ---- Parameters, cells and buffers of this cell ----
 
@@ -138,6 +159,7 @@ class LAMELLA_API Cell : public Object {
   Named<CellBuffer> buffers_;
   std::vector<ForwardPreHook> pre_hooks_;
   std::vector<ForwardHook> hooks_;
+  std::unique_ptr<BackwardHooks> backward_hooks_;
   std::string name_;  // in the cell it was added to last; empty at the root
   NamePrefix prefix_;
   bool training_ = false;
@@ -148,16 +170,25 @@ class LAMELLA_API Cell : public Object {
   const char* path_ = nullptr;
 };
 
-// The layer scope of a call, for callers that run a cell's computation by themselves.
+// Base of the library's own layers: what they record comes from the line that calls them.
+class LAMELLA_API Layer : public Cell {
+ public:
+  using Cell::Cell;
+  bool speaks_for_itself() const override { return false; }
+};
+
+// What surrounds a call: the layer nodes belong to and the line they come from. For callers that
+// run a cell's computation by themselves.
 class LAMELLA_API CallScope {
  public:
-  explicit CallScope(Cell& cell);
+  CallScope(Cell& cell, SourceLocation location);
   ~CallScope();
   CallScope(const CallScope&) = delete;
   CallScope& operator=(const CallScope&) = delete;
 
  private:
   const char* outer_;
+  CallSiteScope site_;
 };
 
 }  // namespace lamella::nn

@@ -3,7 +3,7 @@
 
 namespace lamella::nn {
 
-CellList::CellList(std::vector<Ref<Cell>> cells, NamePrefix prefix) : Cell(prefix) {
+CellList::CellList(std::vector<Ref<Cell>> cells, NamePrefix prefix) : Layer(prefix) {
   for (Ref<Cell>& cell : cells) append(std::move(cell));
 }
 

@@ -6,7 +6,7 @@
 namespace lamella::nn {
 
 // Cells under the names "0", "1", …; not computed as a whole.
-class LAMELLA_API CellList : public Cell {
+class LAMELLA_API CellList : public Layer {
  public:
   explicit CellList(std::vector<Ref<Cell>> cells = {}, NamePrefix prefix = NamePrefix::Child);
   std::string class_name() const override { return "CellList"; }

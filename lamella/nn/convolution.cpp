@@ -5,27 +5,36 @@
 
 namespace lamella::nn {
 
+namespace {
+
+// What both kinds of layer refuse.
+void check(std::string_view layer, int64_t in_channels, int64_t out_channels, int64_t group,
+           PadMode mode, const Margins& padding, std::initializer_list<Pair> sizes) {
+  require_positive(layer, "in_channels", in_channels);
+  require_positive(layer, "out_channels", out_channels);
+  require_positive(layer, "group", group);
+  for (Pair pair : sizes) {
+    require_positive(layer, "kernel_size, stride and dilation", std::min(pair.height, pair.width));
+  }
+  if (in_channels % group != 0 || out_channels % group != 0) {
+    fail(ErrorKind::Value, "[{}] in_channels {} and out_channels {} must divide into {} groups",
+         layer, in_channels, out_channels, group);
+  }
+  if (mode != PadMode::Pad && !padding.none()) {
+    fail(ErrorKind::Value, "[{}] padding is given, so pad_mode must be 'pad'", layer);
+  }
+}
+
+}  // namespace
+
 Conv2d::Conv2d(int64_t in_channels, int64_t out_channels, Pair kernel_size,
                const Conv2dOptions& options)
     : in_channels_(in_channels),
       out_channels_(out_channels),
       kernel_size_(kernel_size),
       options_(options) {
-  require_positive("Conv2d", "in_channels", in_channels);
-  require_positive("Conv2d", "out_channels", out_channels);
-  for (const auto& [name, pair] : {std::pair<std::string_view, Pair>{"kernel_size", kernel_size},
-                                   {"stride", options.stride},
-                                   {"dilation", options.dilation}}) {
-    require_positive("Conv2d", name, std::min(pair.height, pair.width));
-  }
-  require_positive("Conv2d", "group", options.group);
-  if (in_channels % options.group != 0 || out_channels % options.group != 0) {
-    fail(ErrorKind::Value, "[Conv2d] in_channels {} and out_channels {} must divide into {} groups",
-         in_channels, out_channels, options.group);
-  }
-  if (options.pad_mode != PadMode::Pad && !options.padding.none()) {
-    fail(ErrorKind::Value, "[Conv2d] padding is given, so pad_mode must be 'pad'");
-  }
+  check("Conv2d", in_channels, out_channels, options.group, options.pad_mode, options.padding,
+        {kernel_size, options.stride, options.dilation});
   const Shape shape{out_channels, in_channels / options.group, kernel_size.height,
                     kernel_size.width};
   weight_ = add_parameter(
@@ -57,6 +66,45 @@ std::string Conv2d::description() const {
       in_channels_, out_channels_, kernel_size_.height, kernel_size_.width, options_.stride.height,
       options_.stride.width, kModes[static_cast<size_t>(options_.pad_mode)], options_.group,
       bias_ ? "True" : "False");
+}
+
+Conv2dTranspose::Conv2dTranspose(int64_t in_channels, int64_t out_channels, Pair kernel_size,
+                                 const Conv2dTransposeOptions& options)
+    : kernel_size_(kernel_size), options_(options) {
+  check("Conv2dTranspose", in_channels, out_channels, options.group, options.pad_mode,
+        options.padding, {kernel_size, options.stride, options.dilation});
+  const Shape shape{in_channels, out_channels / options.group, kernel_size.height,
+                    kernel_size.width};
+  weight_ = add_parameter(
+      "weight",
+      make_ref<Parameter>(
+          options.weight_init.or_else(default_weight()).make(shape, options.dtype, "weight")));
+  if (options.bias == Bias::Added) {
+    bias_ = add_parameter("bias",
+                          make_ref<Parameter>(options.bias_init.or_else(default_bias(shape))
+                                                  .make({out_channels}, options.dtype, "bias")));
+  }
+}
+
+Tensor Conv2dTranspose::construct(const Tensor& x) {
+  Margins margins = options_.padding;
+  Pair extra = options_.output_padding;
+  if (options_.pad_mode != PadMode::Pad) extra = 0;
+  if (options_.pad_mode == PadMode::Same) {
+    // The reach of a kernel beyond its stride is cut away; where it falls short, zeros follow.
+    const auto cut = [](int64_t kernel, int64_t stride, int64_t dilation) {
+      return (kernel - 1) * dilation + 1 - stride;
+    };
+    const int64_t rows = cut(kernel_size_.height, options_.stride.height, options_.dilation.height);
+    const int64_t columns = cut(kernel_size_.width, options_.stride.width, options_.dilation.width);
+    const auto some = [](int64_t count) { return std::max<int64_t>(0, count); };
+    margins = {some(rows) / 2, some(rows) - some(rows) / 2, some(columns) / 2,
+               some(columns) - some(columns) / 2};
+    extra = {some(-rows), some(-columns)};
+  }
+  return ops::convolution_transpose(x, use(weight_), bias_ ? Operand(use(bias_)) : Operand(),
+                                    options_.stride.axes(), margins.axes(), extra.axes(),
+                                    options_.dilation.axes(), options_.group);
 }
 
 }  // namespace lamella::nn

@@ -33,7 +33,7 @@ struct DenseOptions {
 
 // activation(x weight^T + bias): x [..., in], weight [out, in], bias [out], result [..., out].
 // Parameters "weight", "bias". Throws Value for sizes below 1.
-class LAMELLA_API Dense : public Cell {
+class LAMELLA_API Dense : public Layer {
  public:
   Dense(int64_t in_channels, int64_t out_channels, const DenseOptions& options = {});
   std::string class_name() const override { return "Dense"; }
@@ -60,7 +60,7 @@ struct EmbeddingOptions {
 // Rows of a table: x int32 or int64 of any shape, result x.shape + [embedding_size]. Parameter
 // "embedding_table" [vocab_size, embedding_size]. Running throws Index for an index outside the
 // table.
-class LAMELLA_API Embedding : public Cell {
+class LAMELLA_API Embedding : public Layer {
  public:
   Embedding(int64_t vocab_size, int64_t embedding_size, const EmbeddingOptions& options = {});
   std::string class_name() const override { return "Embedding"; }

@@ -15,7 +15,7 @@ struct DropProbability {
 // Srivastava et al., "Dropout", 2014: in training, elements are set to 0 at random and the others
 // divided by the probability of keeping one; otherwise x as it is. Throws Value for a probability
 // outside [0, 1].
-class LAMELLA_API Dropout : public Cell {
+class LAMELLA_API Dropout : public Layer {
  public:
   explicit Dropout(DropProbability probability = {});
   std::string class_name() const override { return "Dropout"; }

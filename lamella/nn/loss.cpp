@@ -72,4 +72,21 @@ Tensor BCEWithLogitsLoss::construct(const Tensor& input, const Tensor& target) {
                                                given_or(options_.pos_weight, 1), text(reduction()));
 }
 
+Tensor NLLLoss::construct(const Tensor& logits, const Tensor& labels) {
+  const Operand weight = options_.weight.defined() ? Operand(options_.weight) : Operand();
+  return ops::nll_loss(logits, labels, weight, 1, options_.ignore_index, text(reduction()));
+}
+
+Tensor BCELoss::construct(const Tensor& logits, const Tensor& labels) {
+  return ops::binary_cross_entropy(logits, labels, given_or(weight_, 1), text(reduction()));
+}
+
+Tensor HuberLoss::construct(const Tensor& logits, const Tensor& labels) {
+  return ops::huber_loss(logits, labels, delta_, text(reduction()));
+}
+
+Tensor RMSELoss::construct(const Tensor& logits, const Tensor& labels) {
+  return ops::sqrt(ops::mse_loss(logits, labels));
+}
+
 }  // namespace lamella::nn

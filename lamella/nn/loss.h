@@ -14,7 +14,7 @@ LAMELLA_API Reduction reduction_from_name(std::string_view name, std::string_vie
 LAMELLA_API std::string text(Reduction reduction);
 
 // Base of losses: holds the reduction.
-class LAMELLA_API LossBase : public Cell {
+class LAMELLA_API LossBase : public Layer {
  public:
   explicit LossBase(Reduction reduction = Reduction::Mean) : reduction_(reduction) {}
   std::string class_name() const override { return "LossBase"; }
@@ -115,6 +115,60 @@ class LAMELLA_API BCEWithLogitsLoss : public LossBase {
 
  private:
   BCEWithLogitsOptions options_;
+};
+
+struct NllOptions {
+  Tensor weight = {};  // of each class: [C]
+  int64_t ignore_index = -100;
+  Reduction reduction = Reduction::Mean;
+};
+
+// -logits at the labels, for logits that are logarithms of probabilities.
+class LAMELLA_API NLLLoss : public LossBase {
+ public:
+  explicit NLLLoss(const NllOptions& options = {})
+      : LossBase(options.reduction), options_(options) {}
+  std::string class_name() const override { return "NLLLoss"; }
+  using LossBase::construct;
+  Tensor construct(const Tensor& logits, const Tensor& labels) override;
+
+ private:
+  NllOptions options_;
+};
+
+// -(label log(logit) + (1 - label) log(1 - logit)) weight, for probabilities.
+class LAMELLA_API BCELoss : public LossBase {
+ public:
+  explicit BCELoss(Tensor weight = {}, Reduction reduction = Reduction::Mean)
+      : LossBase(reduction), weight_(std::move(weight)) {}
+  std::string class_name() const override { return "BCELoss"; }
+  using LossBase::construct;
+  Tensor construct(const Tensor& logits, const Tensor& labels) override;
+
+ private:
+  Tensor weight_;  // broadcasts
+};
+
+// d^2 / 2 where d = |logits - labels| <= delta, else delta (d - delta / 2).
+class LAMELLA_API HuberLoss : public LossBase {
+ public:
+  explicit HuberLoss(Reduction reduction = Reduction::Mean, double delta = 1)
+      : LossBase(reduction), delta_(delta) {}
+  std::string class_name() const override { return "HuberLoss"; }
+  using LossBase::construct;
+  Tensor construct(const Tensor& logits, const Tensor& labels) override;
+
+ private:
+  double delta_;
+};
+
+// sqrt(mean((logits - labels)^2))
+class LAMELLA_API RMSELoss : public LossBase {
+ public:
+  RMSELoss() = default;
+  std::string class_name() const override { return "RMSELoss"; }
+  using LossBase::construct;
+  Tensor construct(const Tensor& logits, const Tensor& labels) override;
 };
 
 }  // namespace lamella::nn

@@ -89,4 +89,30 @@ std::string LayerNorm::description() const {
                      options_.begin_norm_axis);
 }
 
+GroupNorm::GroupNorm(int64_t num_groups, int64_t num_channels, const GroupNormOptions& options)
+    : num_groups_(num_groups), num_channels_(num_channels), eps_(options.eps) {
+  require_positive("GroupNorm", "num_groups", num_groups);
+  require_positive("GroupNorm", "num_channels", num_channels);
+  if (num_channels % num_groups != 0) {
+    fail(ErrorKind::Value, "[GroupNorm] {} channels do not divide into {} groups", num_channels,
+         num_groups);
+  }
+  const auto parameter = [&](const char* name, const Initial& initial) {
+    return add_parameter(name,
+                         make_ref<Parameter>(initial.make({num_channels}, options.dtype, name),
+                                             std::string(Parameter::kUnnamed),
+                                             ParameterOptions{.requires_grad = options.affine}));
+  };
+  gamma_ = parameter("gamma", options.gamma_init);
+  beta_ = parameter("beta", options.beta_init);
+}
+
+Tensor GroupNorm::construct(const Tensor& x) {
+  return ops::group_norm(x, use(gamma_), use(beta_), num_groups_, eps_);
+}
+
+std::string GroupNorm::description() const {
+  return fmt::format("num_groups={}, num_channels={}", num_groups_, num_channels_);
+}
+
 }  // namespace lamella::nn

@@ -25,7 +25,7 @@ struct BatchNormOptions {
 // take a step towards them (the variance by its unbiased estimate); otherwise the moving ones.
 // Parameters, in this order: "moving_mean", "moving_variance" (not trained), "gamma", "beta", each
 // [num_features].
-class LAMELLA_API BatchNorm : public Cell {
+class LAMELLA_API BatchNorm : public Layer {
  public:
   std::string description() const override;
   using Cell::construct;
@@ -79,7 +79,7 @@ struct LayerNormOptions {
 
 // Ba, Kiros and Hinton, "Layer normalization", 2016, over the axes from begin_norm_axis on, whose
 // sizes are `normalized_shape`. Parameters "gamma", "beta" of that shape.
-class LAMELLA_API LayerNorm : public Cell {
+class LAMELLA_API LayerNorm : public Layer {
  public:
   explicit LayerNorm(const Shape& normalized_shape, const LayerNormOptions& options = {});
   std::string class_name() const override { return "LayerNorm"; }
@@ -92,6 +92,30 @@ class LAMELLA_API LayerNorm : public Cell {
 
  private:
   LayerNormOptions options_;
+  Ref<Parameter> gamma_, beta_;
+};
+
+struct GroupNormOptions {
+  double eps = 1e-5;
+  bool affine = true;  // whether gamma and beta are trained
+  Initial gamma_init = "ones";
+  Initial beta_init = "zeros";
+  DType dtype = DType::Float32;
+};
+
+// Wu and He, "Group normalization", 2018: the channels (axis 1) in groups, each normalised in each
+// sample. Parameters "gamma", "beta" [num_channels].
+class LAMELLA_API GroupNorm : public Layer {
+ public:
+  GroupNorm(int64_t num_groups, int64_t num_channels, const GroupNormOptions& options = {});
+  std::string class_name() const override { return "GroupNorm"; }
+  std::string description() const override;
+  using Cell::construct;
+  Tensor construct(const Tensor& x) override;
+
+ private:
+  int64_t num_groups_, num_channels_;
+  double eps_;
   Ref<Parameter> gamma_, beta_;
 };
 

@@ -17,7 +17,7 @@ struct MaxPool2dOptions {
 };
 
 // The largest element of each window.
-class LAMELLA_API MaxPool2d : public Cell {
+class LAMELLA_API MaxPool2d : public Layer {
  public:
   explicit MaxPool2d(Pair kernel_size = 1, Pair stride = 1, const MaxPool2dOptions& options = {});
   std::string class_name() const override { return "MaxPool2d"; }
@@ -39,7 +39,7 @@ struct AvgPool2dOptions {
 };
 
 // The mean of each window.
-class LAMELLA_API AvgPool2d : public Cell {
+class LAMELLA_API AvgPool2d : public Layer {
  public:
   explicit AvgPool2d(Pair kernel_size = 1, Pair stride = 1, const AvgPool2dOptions& options = {});
   std::string class_name() const override { return "AvgPool2d"; }
@@ -53,7 +53,7 @@ class LAMELLA_API AvgPool2d : public Cell {
 };
 
 // The mean of windows that divide the image into `output_size` parts.
-class LAMELLA_API AdaptiveAvgPool2d : public Cell {
+class LAMELLA_API AdaptiveAvgPool2d : public Layer {
  public:
   explicit AdaptiveAvgPool2d(Pair output_size) : output_size_(output_size) {}
   std::string class_name() const override { return "AdaptiveAvgPool2d"; }
@@ -65,7 +65,7 @@ class LAMELLA_API AdaptiveAvgPool2d : public Cell {
 };
 
 // The axes from `start` to `end`, both included, as one.
-class LAMELLA_API Flatten : public Cell {
+class LAMELLA_API Flatten : public Layer {
  public:
   explicit Flatten(int64_t start = 1, int64_t end = -1) : start_(start), end_(end) {}
   std::string class_name() const override { return "Flatten"; }

@@ -3,7 +3,6 @@
 #include "lamella/ops/infer_rules.h"
 #include "lamella/ops/tensor_operators.h"
 
-// clang-format off
 namespace lamella {
 
 namespace {
@@ -312,4 +311,3 @@ LAMELLA_OP(clamp_max, (Operand x, Operand high),
     .reference = numpy("np.minimum(x, high)", 0), .cost = Cost{1}, .samples = Samples{"randn(3, 5), 0.1"})
 
 }  // namespace lamella
-// clang-format on

@@ -111,7 +111,7 @@ LAMELLA_OP(pow, (Operand x, Operand y),
     }),
     .reference = numpy("np.power(x, y)", 4),
     .cost = Cost{20},
-    .samples = Samples{"positive(3, 5), randn(3, 5)", "positive(4, 1), randn(3)", "positive(5), 2"})
+    .samples = Samples{"positive(3, 5), positive(3, 5)", "positive(4, 1), positive(3)", "positive(5), 2", "positive(5), -1.5"})
 
 LAMELLA_OP(minimum, (Operand x, Operand y),
     .doc = "The smaller of x and y; NaN where either is NaN. At a tie each gets half of the gradient.",

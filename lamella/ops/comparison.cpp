@@ -150,8 +150,8 @@ LAMELLA_OP(cast, (Operand x, DType dtype),
       }
     }),
     .reference = numpy("astype(x, dtype)", 0), .cost = Cost{1},
-    .samples = Samples{"randn(3, 5), dtype=float32", "randn(3, 5), dtype=float16",
-                       "randn(3, 5), dtype=int32", "integers(3, 5), dtype=bool_"})
+    .samples = Samples{"randn(3, 5), dtype='float32'", "randn(3, 5), dtype='float16'",
+                       "randn(3, 5), dtype='int32'", "integers(3, 5), dtype='bool'"})
 
 LAMELLA_OP(stop_gradient, (Operand x),
     .doc = "x itself, through which no gradient flows.",

@@ -1,5 +1,5 @@
-// Convolution over one to three spatial axes, its two gradients, and the transposed convolution. Each
-// of the three is linear in both operands and its gradients are the other two, so any order of
+// Convolution over one to three spatial axes, its two gradients, and the transposed convolution.
+// Each of the three is linear in both operands and its gradients are the other two, so any order of
 // derivative exists.
 #include "lamella/kernels/convolution.h"
 
@@ -7,7 +7,6 @@
 #include "lamella/ops/infer_rules.h"
 #include "lamella/ops/tensor_operators.h"
 
-// clang-format off
 namespace lamella {
 
 namespace {
@@ -42,16 +41,20 @@ void check_window(std::string_view op, const ConvolutionWindow& window, size_t s
     return std::all_of(values.begin(), values.end(), [&](int64_t v) { return v >= least; });
   };
   if (window.stride.size() != spatial || !all_at_least(window.stride, 1)) {
-    fail(ErrorKind::Value, "[{}] stride takes {} numbers of at least 1, got {}", op, spatial, text(AttributeValue(window.stride)));
+    fail(ErrorKind::Value, "[{}] stride takes {} numbers of at least 1, got {}", op, spatial,
+         text(AttributeValue(window.stride)));
   }
   if (window.dilation.size() != spatial || !all_at_least(window.dilation, 1)) {
-    fail(ErrorKind::Value, "[{}] dilation takes {} numbers of at least 1, got {}", op, spatial, text(AttributeValue(window.dilation)));
+    fail(ErrorKind::Value, "[{}] dilation takes {} numbers of at least 1, got {}", op, spatial,
+         text(AttributeValue(window.dilation)));
   }
   if (window.padding.size() != 2 * spatial || !all_at_least(window.padding, 0)) {
-    fail(ErrorKind::Value, "[{}] padding takes {} numbers of at least 0 (before and after each axis), got {}", op,
+    fail(ErrorKind::Value,
+         "[{}] padding takes {} numbers of at least 0 (before and after each axis), got {}", op,
          2 * spatial, text(AttributeValue(window.padding)));
   }
-  if (window.groups < 1) fail(ErrorKind::Value, "[{}] groups must be at least 1, got {}", op, window.groups);
+  if (window.groups < 1)
+    fail(ErrorKind::Value, "[{}] groups must be at least 1, got {}", op, window.groups);
 }
 
 template <size_t spatial>
@@ -64,8 +67,9 @@ void check_ranks(std::string_view op, const TensorType& x, const TensorType& wei
          any ? std::string("3 to 5") : std::to_string(spatial + 2), text(x));
   }
   if (weight.shape.size() != rank) {
-    fail(ErrorKind::Value, "[{}] weight needs {} axes (output channels, input channels / groups, kernel), got {}",
-         op, rank, text(weight));
+    fail(ErrorKind::Value,
+         "[{}] weight needs {} axes (output channels, input channels / groups, kernel), got {}", op,
+         rank, text(weight));
   }
 }
 
@@ -77,22 +81,26 @@ void infer_convolution(InferCall& call) {
   const ConvolutionWindow window = window_of(call, 0);
   check_window(name, window, x.shape.size() - 2);
   if (weight.shape[1] * window.groups != x.shape[1]) {
-    fail(ErrorKind::Value, "[{}] weight has {} input channels in each of {} groups, but x has {} (x: {}, weight: {})",
+    fail(ErrorKind::Value,
+         "[{}] weight has {} input channels in each of {} groups, but x has {} (x: {}, weight: {})",
          name, weight.shape[1].text(), window.groups, x.shape[1].text(), text(x), text(weight));
   }
   if (floor_div(weight.shape[0], window.groups) * window.groups != weight.shape[0]) {
-    fail(ErrorKind::Value, "[{}] {} output channels do not divide into {} groups (weight: {})", name,
-         weight.shape[0].text(), window.groups, text(weight));
+    fail(ErrorKind::Value, "[{}] {} output channels do not divide into {} groups (weight: {})",
+         name, weight.shape[0].text(), window.groups, text(weight));
   }
   if (call.operands.size() > 2 && call.operand(2).shape != Shape{weight.shape[0]}) {
-    fail(ErrorKind::Value, "[{}] bias must have shape [{}], got {}", name, weight.shape[0].text(), text(call.operand(2)));
+    fail(ErrorKind::Value, "[{}] bias must have shape [{}], got {}", name, weight.shape[0].text(),
+         text(call.operand(2)));
   }
   TensorType result{x.dtype, Layout::ChannelsLast, Shape{x.shape[0], weight.shape[0]}};
   for (size_t i = 0; i + 2 < x.shape.size(); ++i) {
     const Dim padded = x.shape[i + 2] + (window.padding[2 * i] + window.padding[2 * i + 1]);
     const Dim reach = (weight.shape[i + 2] - 1) * window.dilation[i] + 1;
     if ((padded - reach).certainly_below(0) && !x.shape[i + 2].is(0)) {
-      fail(ErrorKind::Value, "[{}] the kernel reaches over {} elements of axis {}, which has {} with padding (x: {}, weight: {})",
+      fail(ErrorKind::Value,
+           "[{}] the kernel reaches over {} elements of axis {}, which has {} with padding (x: {}, "
+           "weight: {})",
            name, reach.text(), i + 2, padded.text(), text(x), text(weight));
     }
     const Dim size = floor_div(padded - reach, window.stride[i]) + 1;
@@ -101,11 +109,13 @@ void infer_convolution(InferCall& call) {
   call.results.push_back(result);
 }
 
-// Multiplications and additions: for each element of y (a result or operand), the weights of one output channel.
+// Multiplications and additions: for each element of y (a result or operand), the weights of one
+// output channel.
 double convolution_flops(const Shape& y, const Shape& weight) {
   double flops = 2;
   for (Dim size : y) flops *= size.known() ? static_cast<double>(size.value()) : 0;
-  for (size_t i = 1; i < weight.size(); ++i) flops *= weight[i].known() ? static_cast<double>(weight[i].value()) : 0;
+  for (size_t i = 1; i < weight.size(); ++i)
+    flops *= weight[i].known() ? static_cast<double>(weight[i].value()) : 0;
   return flops;
 }
 
@@ -117,10 +127,12 @@ void convolution_vjp(VjpCall& call) {
   const Tensor x = call.operand(0), weight = call.operand(1), cotangent = call.cotangent();
   const ConvolutionWindow w = window_of(call, 0);
   if (call.needs(0)) {
-    call.give(0, ops::convolution_backward_data(cotangent, weight, x.shape(), w.stride, w.padding, w.dilation, w.groups));
+    call.give(0, ops::convolution_backward_data(cotangent, weight, x.shape(), w.stride, w.padding,
+                                                w.dilation, w.groups));
   }
   if (call.needs(1)) {
-    call.give(1, ops::convolution_backward_weights(x, cotangent, weight.shape(), w.stride, w.padding, w.dilation, w.groups));
+    call.give(1, ops::convolution_backward_weights(x, cotangent, weight.shape(), w.stride,
+                                                   w.padding, w.dilation, w.groups));
   }
   if (call.node().operands().size() > 2 && call.needs(2)) {
     Axes axes{0};
@@ -133,7 +145,8 @@ Lowering as_convolution() {
   return composite_of_moves([](const CompositeCall& call) {
     const ConvolutionWindow w = window_of(call, 0);
     const Operand bias = call.size() > 2 ? Operand(call[2]) : Operand();
-    return std::vector{ops::convolution(call[0], call[1], bias, w.stride, w.padding, w.dilation, w.groups)};
+    return std::vector{
+        ops::convolution(call[0], call[1], bias, w.stride, w.padding, w.dilation, w.groups)};
   });
 }
 
@@ -303,4 +316,3 @@ LAMELLA_OP(convolution_transpose, (Operand x, Operand weight, OptionalOperand bi
     .samples = Samples{"randn(2, 4, 3, 5), randn(4, 2, 3, 3), randn(2), stride=(2, 1), padding=(1, 1, 0, 1), output_padding=(1, 0), dilation=(1, 1)"})
 
 }  // namespace lamella
-// clang-format on

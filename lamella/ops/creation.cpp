@@ -1,17 +1,17 @@
-// Tensors made from nothing but a shape, and triangles of matrices. Nothing is stored until something
-// asks for memory: they are numbers and element numbers that fold into what uses them.
+// Tensors made from nothing but a shape, and triangles of matrices. Nothing is stored until
+// something asks for memory: they are numbers and element numbers that fold into what uses them.
 #include "lamella/ops/functions.h"
 #include "lamella/ops/infer_rules.h"
 #include "lamella/ops/tensor_operators.h"
 
-// clang-format off
 namespace lamella {
 
 namespace {
 
 void check_shape(std::string_view op, const Shape& shape) {
   for (Dim size : shape) {
-    if (size.certainly_below(0)) fail(ErrorKind::Value, "[{}] sizes must not be negative, got {}", op, text(shape));
+    if (size.certainly_below(0))
+      fail(ErrorKind::Value, "[{}] sizes must not be negative, got {}", op, text(shape));
   }
 }
 
@@ -19,7 +19,8 @@ void check_shape(std::string_view op, const Shape& shape) {
 void infer_made(InferCall& call) {
   check_shape(call.op.name(), call.attribute<Shape>(0));
   const DType dtype = call.attribute<DType>(1);
-  if (!is_computable(dtype)) fail(ErrorKind::Unsupported, "[{}] dtype {} is not supported", call.op.name(), name(dtype));
+  if (!is_computable(dtype))
+    fail(ErrorKind::Unsupported, "[{}] dtype {} is not supported", call.op.name(), name(dtype));
   call.results.push_back({dtype, Layout::RowMajor, call.attribute<Shape>(0)});
 }
 
@@ -31,7 +32,8 @@ Tensor diagonal_numbers(const Shape& shape) {
 
 void infer_triangle(InferCall& call) {
   if (call.operand(0).shape.size() < 2) {
-    fail(ErrorKind::Value, "[{}] x needs at least 2 axes, got {}", call.op.name(), text(call.operand(0)));
+    fail(ErrorKind::Value, "[{}] x needs at least 2 axes, got {}", call.op.name(),
+         text(call.operand(0)));
   }
   call.results.push_back(call.operand(0));
 }
@@ -152,4 +154,3 @@ LAMELLA_OP(triu, (Operand x, int64_t diagonal = 0),
     .samples = Samples{"randn(4, 5)", "randn(2, 3, 3), diagonal=1"})
 
 }  // namespace lamella
-// clang-format on

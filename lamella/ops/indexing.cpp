@@ -1,4 +1,5 @@
-// Reading and writing at positions that are data. Every index is checked before anything is written.
+// Reading and writing at positions that are data. Every index is checked before anything is
+// written.
 #include "lamella/kernels/indexing.h"
 
 #include <limits>
@@ -8,20 +9,22 @@
 #include "lamella/ops/infer_rules.h"
 #include "lamella/ops/tensor_operators.h"
 
-// clang-format off
 namespace lamella {
 
 namespace {
 
 constexpr DTypeSet kNumber64 = DTypeSet::of({DType::Int64});
 
-size_t axis_at(const Tensor& x, int64_t axis) { return static_cast<size_t>(normalize_axis(axis, x.rank(), "gather")); }
+size_t axis_at(const Tensor& x, int64_t axis) {
+  return static_cast<size_t>(normalize_axis(axis, x.rank(), "gather"));
+}
 
 // `from_end` and `operation` are the attributes from number `first` on.
 kernels::IndexingOptions options_of(const KernelCall& call, int64_t axis, int rank, size_t first) {
   const std::string& operation = call.attribute<std::string>(first + 1);
   return {.axis = normalize_axis(axis, rank, operation.c_str()),
-          .negative = call.attribute<bool>(first) ? kernels::NegativeIndex::FromEnd : kernels::NegativeIndex::Error,
+          .negative = call.attribute<bool>(first) ? kernels::NegativeIndex::FromEnd
+                                                  : kernels::NegativeIndex::Error,
           .operation = operation.c_str()};
 }
 
@@ -31,32 +34,36 @@ kernels::ScatterMode mode_of(std::string_view mode, std::string_view op) {
   if (mode == "mul") return kernels::ScatterMode::Multiply;
   if (mode == "min") return kernels::ScatterMode::Minimum;
   if (mode == "max") return kernels::ScatterMode::Maximum;
-  fail(ErrorKind::Value, "[{}] mode must be 'set', 'add', 'mul', 'min' or 'max', got '{}'", op, mode);
+  fail(ErrorKind::Value, "[{}] mode must be 'set', 'add', 'mul', 'min' or 'max', got '{}'", op,
+       mode);
 }
 
 // x's shape with one axis replaced by the indices' shape.
-Shape gathered_shape(const TensorType& x, const TensorType& indices, int axis, std::string_view op) {
+Shape gathered_shape(const TensorType& x, const TensorType& indices, int axis,
+                     std::string_view op) {
   if (x.shape.size() - 1 + indices.shape.size() > static_cast<size_t>(kMaxRank)) {
-    fail(ErrorKind::Value, "[{}] the result would have more than {} axes (x: {}, indices: {})", op, kMaxRank,
-         text(x), text(indices));
+    fail(ErrorKind::Value, "[{}] the result would have more than {} axes (x: {}, indices: {})", op,
+         kMaxRank, text(x), text(indices));
   }
   Shape shape(x.shape.begin(), x.shape.begin() + axis);
   for (Dim size : indices.shape) shape.push_back(size);
-  for (size_t i = static_cast<size_t>(axis) + 1; i < x.shape.size(); ++i) shape.push_back(x.shape[i]);
+  for (size_t i = static_cast<size_t>(axis) + 1; i < x.shape.size(); ++i)
+    shape.push_back(x.shape[i]);
   return shape;
 }
 
 void check_has_axes(const InferCall& call) {
   if (call.operand(0).shape.empty()) {
-    fail(ErrorKind::Value, "[{}] x needs at least 1 axis, got {}", call.op.name(), text(call.operand(0)));
+    fail(ErrorKind::Value, "[{}] x needs at least 1 axis, got {}", call.op.name(),
+         text(call.operand(0)));
   }
 }
 
 // The gradient rules of gather's and gather_elements' scatters differ only in which pair they use.
 struct Pair {
   Tensor (*gather)(const Tensor& x, const Tensor& indices, const VjpCall& call);
-  Tensor (*scatter)(const Tensor& x, const Tensor& indices, const Tensor& updates, const VjpCall& call,
-                    const std::string& mode);
+  Tensor (*scatter)(const Tensor& x, const Tensor& indices, const Tensor& updates,
+                    const VjpCall& call, const std::string& mode);
   // Whether each update is the one that stays of those to its place, for mode "set".
   Tensor (*winners)(const VjpCall& call);
 };
@@ -70,8 +77,10 @@ void scatter_vjp(VjpCall& call, const Pair& pair) {
     call.give(0, cotangent);
     if (call.needs(2)) call.give(2, pair.gather(cotangent, indices, call));
   } else if (mode == "set") {
-    if (call.needs(0)) call.give(0, pair.scatter(cotangent, indices, ops::zeros_of(updates.type()), call, "set"));
-    if (call.needs(2)) call.give(2, ops::where(pair.winners(call), pair.gather(cotangent, indices, call), 0.0));
+    if (call.needs(0))
+      call.give(0, pair.scatter(cotangent, indices, ops::zeros_of(updates.type()), call, "set"));
+    if (call.needs(2))
+      call.give(2, ops::where(pair.winners(call), pair.gather(cotangent, indices, call), 0.0));
   } else if (mode == "mul") {
     // The product of the other factors is the result divided by this one.
     const Tensor weighted = cotangent * call.result();
@@ -79,7 +88,8 @@ void scatter_vjp(VjpCall& call, const Pair& pair) {
     if (call.needs(2)) call.give(2, pair.gather(weighted, indices, call) / updates);
   } else {
     // Those that reach the extremum share the gradient.
-    const Tensor reached = ops::cast(ops::equal(updates, pair.gather(call.result(), indices, call)), x.dtype());
+    const Tensor reached =
+        ops::cast(ops::equal(updates, pair.gather(call.result(), indices, call)), x.dtype());
     const Tensor kept = ops::cast(ops::equal(x, call.result()), x.dtype());
     const Tensor share = cotangent / pair.scatter(kept, indices, reached, call, "add");
     if (call.needs(0)) call.give(0, share * kept);
@@ -89,11 +99,13 @@ void scatter_vjp(VjpCall& call, const Pair& pair) {
 
 constexpr Pair kAlongAxis = {
     [](const Tensor& x, const Tensor& indices, const VjpCall& call) {
-      return ops::gather(x, indices, call.attribute<int64_t>(0), call.attribute<bool>(2), call.attribute<std::string>(3));
+      return ops::gather(x, indices, call.attribute<int64_t>(0), call.attribute<bool>(2),
+                         call.attribute<std::string>(3));
     },
-    [](const Tensor& x, const Tensor& indices, const Tensor& updates, const VjpCall& call, const std::string& mode) {
-      return ops::scatter(x, indices, updates, call.attribute<int64_t>(0), mode, call.attribute<bool>(2),
-                          call.attribute<std::string>(3));
+    [](const Tensor& x, const Tensor& indices, const Tensor& updates, const VjpCall& call,
+       const std::string& mode) {
+      return ops::scatter(x, indices, updates, call.attribute<int64_t>(0), mode,
+                          call.attribute<bool>(2), call.attribute<std::string>(3));
     },
     [](const VjpCall& call) {
       const Tensor x = call.operand(0), indices = call.operand(1);
@@ -101,8 +113,10 @@ constexpr Pair kAlongAxis = {
       const bool from_end = call.attribute<bool>(2);
       const Tensor numbers = ops::element_numbers(indices.shape());
       const Tensor none = ops::zeros_of({DType::Int64, Layout::RowMajor, Shape{x.shape()[axis]}});
-      const Tensor last = ops::scatter(none, indices, numbers, 0, "set", from_end, call.attribute<std::string>(3));
-      const Tensor wins = ops::equal(ops::gather(last, indices, 0, from_end, call.attribute<std::string>(3)), numbers);
+      const Tensor last =
+          ops::scatter(none, indices, numbers, 0, "set", from_end, call.attribute<std::string>(3));
+      const Tensor wins = ops::equal(
+          ops::gather(last, indices, 0, from_end, call.attribute<std::string>(3)), numbers);
       Shape shape(static_cast<uint32_t>(axis), Dim(1));
       for (Dim size : indices.shape()) shape.push_back(size);
       shape.resize(call.operand(2).shape().size(), 1);
@@ -111,42 +125,51 @@ constexpr Pair kAlongAxis = {
 
 constexpr Pair kByElement = {
     [](const Tensor& x, const Tensor& indices, const VjpCall& call) {
-      return ops::gather_elements(x, indices, call.attribute<int64_t>(0), call.attribute<bool>(2), call.attribute<std::string>(3));
+      return ops::gather_elements(x, indices, call.attribute<int64_t>(0), call.attribute<bool>(2),
+                                  call.attribute<std::string>(3));
     },
-    [](const Tensor& x, const Tensor& indices, const Tensor& updates, const VjpCall& call, const std::string& mode) {
-      return ops::scatter_elements(x, indices, updates, call.attribute<int64_t>(0), mode, call.attribute<bool>(2),
-                                   call.attribute<std::string>(3));
+    [](const Tensor& x, const Tensor& indices, const Tensor& updates, const VjpCall& call,
+       const std::string& mode) {
+      return ops::scatter_elements(x, indices, updates, call.attribute<int64_t>(0), mode,
+                                   call.attribute<bool>(2), call.attribute<std::string>(3));
     },
     [](const VjpCall& call) {
       const Tensor x = call.operand(0), indices = call.operand(1);
       const Tensor numbers = ops::element_numbers(indices.shape());
       const Tensor none = ops::zeros_of({DType::Int64, Layout::RowMajor, x.shape()});
-      const Tensor last = ops::scatter_elements(none, indices, numbers, call.attribute<int64_t>(0), "set",
-                                                call.attribute<bool>(2), call.attribute<std::string>(3));
-      return ops::equal(ops::gather_elements(last, indices, call.attribute<int64_t>(0), call.attribute<bool>(2),
-                                             call.attribute<std::string>(3)), numbers);
+      const Tensor last =
+          ops::scatter_elements(none, indices, numbers, call.attribute<int64_t>(0), "set",
+                                call.attribute<bool>(2), call.attribute<std::string>(3));
+      return ops::equal(
+          ops::gather_elements(last, indices, call.attribute<int64_t>(0), call.attribute<bool>(2),
+                               call.attribute<std::string>(3)),
+          numbers);
     }};
 
 template <auto scatter_kernel>
 void run_scatter(const KernelCall& call) {
   const TensorView& out = call.results[0];
   kernels::copy(call.operands[0], out);
-  scatter_kernel(mode_of(call.attribute<std::string>(1), "scatter"), call.operands[1], call.operands[2], out,
-                 options_of(call, call.attribute<int64_t>(0), out.rank(), 2), call.scratch);
+  scatter_kernel(mode_of(call.attribute<std::string>(1), "scatter"), call.operands[1],
+                 call.operands[2], out, options_of(call, call.attribute<int64_t>(0), out.rank(), 2),
+                 call.scratch);
 }
 
 int64_t scatter_scratch(const KernelCall& call) {
-  return kernels::scatter_scratch_bytes(mode_of(call.attribute<std::string>(1), "scatter"), call.results[0]);
+  return kernels::scatter_scratch_bytes(mode_of(call.attribute<std::string>(1), "scatter"),
+                                        call.results[0]);
 }
 
 // x with its first k axes as one, and the places there of rows of k indices.
-std::pair<Tensor, Tensor> flat_places(const Tensor& x, const Tensor& indices, const char* operation) {
+std::pair<Tensor, Tensor> flat_places(const Tensor& x, const Tensor& indices,
+                                      const char* operation) {
   const int64_t last = indices.rank() - 1;
   const auto count = static_cast<size_t>(indices.shape().back().value());
   Tensor places;
   Dim size = 1;
   for (size_t i = 0; i < count; ++i) {
-    const Tensor column = ops::squeeze(ops::narrow(indices, static_cast<int64_t>(i), last, Shape{1}), {last});
+    const Tensor column =
+        ops::squeeze(ops::narrow(indices, static_cast<int64_t>(i), last, Shape{1}), {last});
     const Tensor length = Tensor(Value::size(DType::Int64, x.shape()[i]));
     const Tensor checked = ops::check_indices(column, length, std::numeric_limits<int64_t>::min(),
                                               static_cast<int64_t>(i), false, operation);
@@ -158,8 +181,11 @@ std::pair<Tensor, Tensor> flat_places(const Tensor& x, const Tensor& indices, co
   return {ops::reshape(x, shape), places};
 }
 
-
-void check_update_dtype(const InferCall& call) {
+void check_update_dtype(const InferCall& call, const std::string& mode) {
+  if (call.operand(0).dtype == DType::Bool && mode != "set") {
+    fail(ErrorKind::Type, "[{}] bools can only be set, mode is '{}' (x: {})", call.op.name(), mode,
+         text(call.operand(0)));
+  }
   if (call.operand(2).dtype == call.operand(0).dtype) return;
   fail(ErrorKind::Type, "[{}] updates must have x's dtype (x: {}, updates: {})", call.op.name(),
        text(call.operand(0)), text(call.operand(2)));
@@ -203,7 +229,7 @@ LAMELLA_OP(scatter, (Operand x, Operand indices, Operand updates, int64_t axis =
       const TensorType &x = call.operand(0), &indices = call.operand(1), &updates = call.operand(2);
       const std::string& operation = call.attribute<std::string>(3);
       mode_of(call.attribute<std::string>(1), operation);
-      check_update_dtype(call);
+      check_update_dtype(call, call.attribute<std::string>(1));
       const int axis = normalize_axis(call.attribute<int64_t>(0), rank(x.shape), operation.c_str());
       const Shape expected = gathered_shape(x, indices, axis, operation);
       if (updates.shape != expected) {
@@ -258,7 +284,7 @@ LAMELLA_OP(scatter_elements, (Operand x, Operand indices, Operand updates, int64
       const TensorType &x = call.operand(0), &indices = call.operand(1), &updates = call.operand(2);
       const std::string& operation = call.attribute<std::string>(3);
       mode_of(call.attribute<std::string>(1), operation);
-      check_update_dtype(call);
+      check_update_dtype(call, call.attribute<std::string>(1));
       normalize_axis(call.attribute<int64_t>(0), rank(x.shape), operation.c_str());
       if (updates.shape != indices.shape || indices.shape.size() != x.shape.size()) {
         fail(ErrorKind::Value, "[{}] updates and indices must have one shape of the {} axes of x (x: {}, indices: {}, updates: {})",
@@ -434,7 +460,7 @@ LAMELLA_OP(scatter_nd, (Operand x, Operand indices, Operand updates, std::string
              rank(x.shape), text(x), text(indices));
       }
       mode_of(call.attribute<std::string>(0), "scatter_nd");
-      check_update_dtype(call);
+      check_update_dtype(call, call.attribute<std::string>(0));
       Shape shape(indices.shape.begin(), indices.shape.end() - 1);
       for (auto i = static_cast<size_t>(indices.shape.back().value()); i < x.shape.size(); ++i) shape.push_back(x.shape[i]);
       if (call.operand(2).shape != shape) {
@@ -492,7 +518,6 @@ LAMELLA_OP(masked_fill, (Operand x, Operand mask, Operand value),
     }),
     .vjp = from_composite,
     .reference = numpy("np.where(mask, x.dtype.type(value), x)", 0), .cost = Cost{1},
-    .samples = Samples{"randn(3, 5), bools(3, 5), 2.5", "randn(3, 5), bools(5), -1.0"})
+    .samples = Samples{"randn(3, 5), bools(3, 5), 2.5", "randn(3, 5), bools(5), 3.0"})
 
 }  // namespace lamella
-// clang-format on

@@ -5,10 +5,10 @@
 
 namespace lamella::infer {
 
-// Result = the first operand's type.
+// Result = the first operand's type; the others must broadcast to its shape.
 LAMELLA_API void same(InferCall& call);
 // NumPy broadcasting of all operands; the dtype of the last operand, the layout of the first
-// operand that has the result's rank.
+// operand that has the result's shape, or else its rank.
 LAMELLA_API void elementwise(InferCall& call);
 // The same with a bool result.
 LAMELLA_API void predicate(InferCall& call);

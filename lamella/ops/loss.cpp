@@ -1,17 +1,17 @@
-// Losses. Class labels stay indices: a row compares the number of each element with its label, so no
-// one-hot tensor is made.
+// Losses. Class labels stay indices: a row compares the number of each element with its label, so
+// no one-hot tensor is made.
 #include "lamella/ops/functions.h"
 #include "lamella/ops/infer_rules.h"
 #include "lamella/ops/tensor_operators.h"
 
-// clang-format off
 namespace lamella {
 
 namespace {
 
 void check_reduction(std::string_view op, const std::string& reduction) {
   if (reduction != "none" && reduction != "mean" && reduction != "sum") {
-    fail(ErrorKind::Value, "[{}] reduction must be 'none', 'mean' or 'sum', got '{}'", op, reduction);
+    fail(ErrorKind::Value, "[{}] reduction must be 'none', 'mean' or 'sum', got '{}'", op,
+         reduction);
   }
 }
 
@@ -31,10 +31,12 @@ Tensor reduced(const Tensor& loss, const std::string& reduction) {
 template <size_t index>
 void infer_elementwise_loss(InferCall& call) {
   infer::elementwise(call);
-  call.results[0] = reduced_type(call.op.name(), call.results[0], call.attribute<std::string>(index));
+  call.results[0] =
+      reduced_type(call.op.name(), call.results[0], call.attribute<std::string>(index));
 }
 
-// ---- Losses over classes: operand 0 scores [N, C, ...], operand 1 targets; attribute 0 the axis C ----
+// ---- Losses over classes: operand 0 scores [N, C, ...], operand 1 targets; attribute 0 the axis C
+// ----
 
 size_t class_axis(const Shape& scores, int64_t axis, std::string_view op) {
   if (scores.size() == 1) return 0;  // one sample: its scores are the only axis
@@ -57,7 +59,9 @@ void infer_class_loss(InferCall& call) {
   Shape each = scores.shape;
   each.erase(static_cast<uint32_t>(axis));
   if (labels.shape != each) {
-    fail(ErrorKind::Value, "[{}] labels must have shape {}: that of the scores without axis {} (scores: {}, labels: {})",
+    fail(ErrorKind::Value,
+         "[{}] labels must have shape {}: that of the scores without axis {} (scores: {}, labels: "
+         "{})",
          name, text(each), axis, text(scores), text(labels));
   }
   check_weight(call, scores.shape[axis]);
@@ -74,11 +78,11 @@ Shape along_classes(const Shape& scores, size_t axis) {
 
 // A class loss in progress: everything with the class axis kept at size 1.
 struct Classes {
-  Axes axes;         // the class axis
-  Tensor numbers;    // 0 ... C-1 along it
-  Tensor labels;     // checked
-  Tensor counted;    // bool: not ignored
-  Tensor weight;     // one a class, may be undefined
+  Axes axes;       // the class axis
+  Tensor numbers;  // 0 ... C-1 along it
+  Tensor labels;   // checked
+  Tensor counted;  // bool: not ignored
+  Tensor weight;   // one a class, may be undefined
 
   // The element of each row at its label.
   Tensor at_label(const Tensor& x) const {
@@ -93,9 +97,9 @@ Classes classes_of(const CompositeCall& call, int64_t ignore_index, const char* 
   classes.axes = {static_cast<int64_t>(axis)};
   const Shape along = along_classes(scores.shape(), axis);
   classes.numbers = ops::element_numbers(along);
-  const Tensor checked = ops::check_indices(
-      call[1], Tensor(Value::size(DType::Int64, scores.shape()[axis])), ignore_index,
-      static_cast<int64_t>(axis), false, name, "label");
+  const Tensor checked =
+      ops::check_indices(call[1], Tensor(Value::size(DType::Int64, scores.shape()[axis])),
+                         ignore_index, static_cast<int64_t>(axis), false, name, "label");
   classes.labels = ops::expand_dims(checked, static_cast<int64_t>(axis));
   classes.counted = ops::not_equal(classes.labels, ignore_index);
   if (call.size() > 2) classes.weight = ops::reshape(ops::cast(call[2], scores.dtype()), along);
@@ -110,7 +114,8 @@ Tensor finish_class_loss(const CompositeCall& call, const Classes& classes, cons
   const Tensor total = ops::sum(kept);
   if (reduction == "sum") return total;
   Tensor weight = ops::cast(classes.counted, loss.dtype());
-  if (classes.weight.defined()) weight = ops::where(classes.counted, classes.at_label(classes.weight), 0.0);
+  if (classes.weight.defined())
+    weight = ops::where(classes.counted, classes.at_label(classes.weight), 0.0);
   return total / ops::sum(weight);
 }
 
@@ -297,4 +302,3 @@ LAMELLA_OP(kl_div, (Operand log_probabilities, Operand target, bool log_target =
     .samples = Samples{"-positive(3, 5), positive(3, 5)", "-positive(3, 5), -positive(3, 5), log_target=True, reduction='sum'"})
 
 }  // namespace lamella
-// clang-format on

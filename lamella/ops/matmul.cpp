@@ -22,7 +22,8 @@ Tensor swap_last(const Tensor& x) {
 void infer_matmul(InferCall& call) {
   const TensorType &x = call.operand(0), &y = call.operand(1);
   if (x.shape.size() < 2 || y.shape.size() < 2) {
-    fail(ErrorKind::Value, "[matrix_product] operands need at least 2 axes (x: {}, y: {})", text(x), text(y));
+    fail(ErrorKind::Value, "[matrix_product] operands need at least 2 axes (x: {}, y: {})", text(x),
+         text(y));
   }
   const Dim inner = x.shape.back(), other = y.shape[y.shape.size() - 2];
   if (inner != other) {
@@ -122,8 +123,9 @@ LAMELLA_OP(dense, (Operand x, Operand weight, OptionalOperand bias),
     .lower = composite_of_moves([](const CompositeCall& call) {
       const Tensor x = call[0];
       const Dim features = x.shape().back();
-      const Dim rows = x.rank() == 2 ? x.shape()[0] : floor_div(element_count(x.shape()), features);
-      const bool flat = x.rank() == 2 || element_count(x.shape()).is(0);
+      Dim rows = 1;
+      for (int axis = 0; axis + 1 < x.rank(); ++axis) rows = rows * x.shape()[static_cast<size_t>(axis)];
+      const bool flat = x.rank() == 2;
       const Tensor matrix = flat ? x : ops::reshape(x, Shape{rows, features});
       const Tensor product = call.size() > 2 ? ops::affine(matrix, call[1], call[2])
                                              : ops::matrix_product(matrix, ops::transpose(call[1]));

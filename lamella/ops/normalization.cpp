@@ -1,11 +1,10 @@
-// Normalisation over features (layer norm, root mean square norm), channels (batch norm) and groups.
-// Forward and backward read their operand once for the statistics; what is 16-bit is computed in
-// float32, and statistics stay float32.
+// Normalisation over features (layer norm, root mean square norm), channels (batch norm) and
+// groups. Forward and backward read their operand once for the statistics; what is 16-bit is
+// computed in float32, and statistics stay float32.
 #include "lamella/ops/functions.h"
 #include "lamella/ops/infer_rules.h"
 #include "lamella/ops/tensor_operators.h"
 
-// clang-format off
 namespace lamella {
 
 namespace {
@@ -29,8 +28,8 @@ void check_trailing(const InferCall& call, size_t index, const char* what, int64
   const Axes axes = trailing_axes(begin, rank(x.shape), call.op.name());
   const Shape expected(x.shape.begin() + axes.front(), x.shape.end());
   if (call.operand(index).shape != expected) {
-    fail(ErrorKind::Value, "[{}] {} must have shape {}, x's from axis {} on, got {} (x: {})", call.op.name(),
-         what, text(expected), axes.front(), text(call.operand(index)), text(x));
+    fail(ErrorKind::Value, "[{}] {} must have shape {}, x's from axis {} on, got {} (x: {})",
+         call.op.name(), what, text(expected), axes.front(), text(call.operand(index)), text(x));
   }
 }
 
@@ -38,7 +37,8 @@ void infer_trailing(InferCall& call) {
   const TensorType& x = call.operand(0);
   if (x.shape.empty()) fail(ErrorKind::Value, "[{}] x needs at least 1 axis", call.op.name());
   static constexpr const char* kNames[] = {"x", "weight", "bias"};
-  for (size_t i = 1; i < call.operands.size(); ++i) check_trailing(call, i, kNames[i], call.attribute<int64_t>(0));
+  for (size_t i = 1; i < call.operands.size(); ++i)
+    check_trailing(call, i, kNames[i], call.attribute<int64_t>(0));
   call.results.push_back({x.dtype, Layout::RowMajor, x.shape});
 }
 
@@ -78,11 +78,13 @@ Tensor per_channel(const Tensor& numbers, const Tensor& x) {
 void check_channels(const InferCall& call, size_t from, size_t to, std::string_view names) {
   const TensorType& x = call.operand(0);
   if (x.shape.size() < 2) {
-    fail(ErrorKind::Value, "[{}] x needs at least 2 axes, channels are axis 1, got {}", call.op.name(), text(x));
+    fail(ErrorKind::Value, "[{}] x needs at least 2 axes, channels are axis 1, got {}",
+         call.op.name(), text(x));
   }
   for (size_t i = from; i < to; ++i) {
     if (call.operand(i).shape == Shape{x.shape[1]}) continue;
-    fail(ErrorKind::Value, "[{}] {} must have shape [{}], one number a channel (axis 1), got {} (x: {})",
+    fail(ErrorKind::Value,
+         "[{}] {} must have shape [{}], one number a channel (axis 1), got {} (x: {})",
          call.op.name(), names, x.shape[1].text(), text(call.operand(i)), text(x));
   }
 }
@@ -154,7 +156,9 @@ LAMELLA_OP_MULTI(layer_norm_backward_parameters, (Operand x, Operand cotangent, 
       const Axes axes = trailing_axes(call.attribute<int64_t>(0), call[0].rank(), "layer_norm");
       const Axes leading = leading_axes(axes);
       const Centered row = centered(call[0], axes, call.attribute<double>(1));
-      const Tensor weighted = call[1] * (row.distance * row.inverse_deviation);
+      // The distance again, as a node of its own: that of the rows would have to be stored.
+      const Tensor again = call[0] - ops::broadcast_to(mean_over(call[0], axes), call[0].shape());
+      const Tensor weighted = call[1] * (again * row.inverse_deviation);
       if (leading.empty()) return std::vector{weighted, call[1]};
       return std::vector{ops::sum(weighted, leading), ops::sum(call[1], leading)};
     }),
@@ -248,11 +252,14 @@ LAMELLA_OP_MULTI(batch_norm_backward, (Operand x, Operand weight, Operand mean, 
       const Axes axes = all_but_channels(x.rank());
       const Tensor inverse = ops::rsqrt(per_channel(call[3], x) + call.attribute<double>(0));
       const Tensor distance = x - per_channel(call[2], x);
+      const Tensor product = ops::sum(cotangent * distance, axes, true);
       const Tensor total = ops::sum(cotangent, axes, true);
-      const Tensor along = ops::sum(cotangent * distance, axes, true) * inverse;
+      const Tensor along = product * inverse;
       const Tensor count = ops::size_as(x.dtype(), x.shape(), axes);
       const Tensor tilt = along * inverse / count;
-      const Tensor dx = (cotangent - total / count - distance * tilt) * (inverse * per_channel(call[1], x));
+      // The distance again, as a node of its own: the one above would have to be stored between the loops.
+      const Tensor again = x - ops::broadcast_to(per_channel(call[2], x), x.shape());
+      const Tensor dx = (cotangent - total / count - again * tilt) * (inverse * per_channel(call[1], x));
       const Shape channels{x.shape()[1]};
       return std::vector{dx, ops::reshape(along, channels), ops::reshape(total, channels)};
     }),
@@ -315,4 +322,3 @@ LAMELLA_OP(group_norm, (Operand x, Operand weight, Operand bias, int64_t groups,
     .samples = Samples{"randn(2, 6, 4), randn(6), randn(6), groups=3", "randn(2, 4, 3, 3), randn(4), randn(4), groups=4"})
 
 }  // namespace lamella
-// clang-format on

@@ -3,6 +3,7 @@
 
 #include <cstdlib>
 
+#include "lamella/ir/call_site.h"
 #include "lamella/ops/functions.h"
 #include "lamella/types/promotion.h"
 
@@ -22,10 +23,10 @@ std::string_view trim(std::string_view text) {
 
 ParameterKind kind_from(std::string_view type) {
   static constexpr std::pair<std::string_view, ParameterKind> kinds[] = {
-      {"Operand", ParameterKind::Tensor},    {"OptionalOperand", ParameterKind::Optional},
-      {"Operands", ParameterKind::Tensors},  {"bool", ParameterKind::Bool},
-      {"int64_t", ParameterKind::Integer},   {"double", ParameterKind::Real},
-      {"DType", ParameterKind::TypeName},       {"std::string", ParameterKind::Text},
+      {"Operand", ParameterKind::Tensor},        {"OptionalOperand", ParameterKind::Optional},
+      {"Operands", ParameterKind::Tensors},      {"bool", ParameterKind::Bool},
+      {"int64_t", ParameterKind::Integer},       {"double", ParameterKind::Real},
+      {"DType", ParameterKind::TypeName},        {"std::string", ParameterKind::Text},
       {"Axes", ParameterKind::AxisList},         {"Shape", ParameterKind::SizeList},
       {"ObjectAttribute", ParameterKind::Object}};
   for (const auto& [text, kind] : kinds) {
@@ -63,9 +64,12 @@ std::vector<Parameter> read_parameters(std::string_view text) {
 
 DType number_default(const Operand& operand) {
   switch (operand.number_kind()) {
-    case DTypeKind::Float: return DType::Float32;
-    case DTypeKind::Bool: return DType::Bool;
-    default: return DType::Int64;
+    case DTypeKind::Float:
+      return DType::Float32;
+    case DTypeKind::Bool:
+      return DType::Bool;
+    default:
+      return DType::Int64;
   }
 }
 
@@ -138,14 +142,17 @@ Results call_operator(const OpDef& op, std::span<const Operand* const> given,
     }
     operands = {few.data(), few.size()};
   }
-  const SourceLocation location = operands.empty() ? SourceLocation{} : operands[0]->location();
+  const SourceLocation location = current_call_site().known() ? current_call_site()
+                                  : operands.empty()          ? SourceLocation{}
+                                                              : operands[0]->location();
   try {
     const Promotion promotion = op.fields().promotion;
     const size_t first = promotion == Promotion::Branches ? 1 : 0;
     std::optional<DType> common;
     if (promotion == Promotion::First) {
       LAMELLA_CHECK(!operands.empty());
-      common = operands[0]->is_tensor() ? operands[0]->tensor().dtype() : number_default(*operands[0]);
+      common =
+          operands[0]->is_tensor() ? operands[0]->tensor().dtype() : number_default(*operands[0]);
     } else if (promotion != Promotion::None) {
       common = common_dtype(op, operands, first);
       if (promotion == Promotion::Float) common = float_result(*common);
@@ -181,6 +188,11 @@ Results call_operator(const OpDef& op, std::span<const Operand* const> given,
         dtype = takes_common ? *common : number_default(operand);
         made.push_back(operand.number_as(dtype));
         add(made.back().get());
+      }
+      if (i > 0 && operand.is_tensor() && op.lowering().kind == LoweringKind::View &&
+          !operand.tensor().value()->is_number()) {
+        fail(ErrorKind::Type, "[{}] {} must be a number, got a tensor ({})", op.name(),
+             operand_name(op, i), text(operand.tensor().type()));
       }
       if (!op.accepted(i).has(dtype)) [[unlikely]] {
         fail(ErrorKind::Type, "[{}] {} has dtype {}; accepted: {}", op.name(), operand_name(op, i),

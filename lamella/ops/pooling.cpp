@@ -6,7 +6,6 @@
 #include "lamella/ops/infer_rules.h"
 #include "lamella/ops/tensor_operators.h"
 
-// clang-format off
 namespace lamella {
 
 namespace {
@@ -39,9 +38,11 @@ struct AverageWindow {
 template <typename Call>
 AverageWindow average_window(const Call& call, size_t first = 0) {
   const Axes& kernel = call.template attribute<Axes>(first);
-  return {{kernel, call.template attribute<Axes>(first + 1), call.template attribute<Axes>(first + 2),
-           Axes(kernel.size(), 1), call.template attribute<bool>(first + 3)},
-          call.template attribute<bool>(first + 4), call.template attribute<int64_t>(first + 5)};
+  return {
+      {kernel, call.template attribute<Axes>(first + 1), call.template attribute<Axes>(first + 2),
+       Axes(kernel.size(), 1), call.template attribute<bool>(first + 3)},
+      call.template attribute<bool>(first + 4),
+      call.template attribute<int64_t>(first + 5)};
 }
 
 kernels::PoolingOptions options_of(const PoolWindow& window) {
@@ -61,8 +62,9 @@ Dim pooled_size(Dim size, const PoolWindow& window, size_t i) {
   const int64_t before = window.padding[2 * i], after = window.padding[2 * i + 1];
   const int64_t reach = window.dilation[i] * (window.kernel[i] - 1) + 1, stride = window.stride[i];
   if (size.known()) {
-    return kernels::pooled_size(size.value(), window.kernel[i], stride, before, after, window.dilation[i],
-                                window.ceil_mode ? kernels::Rounding::Ceil : kernels::Rounding::Floor);
+    return kernels::pooled_size(
+        size.value(), window.kernel[i], stride, before, after, window.dilation[i],
+        window.ceil_mode ? kernels::Rounding::Ceil : kernels::Rounding::Floor);
   }
   const Dim room = size + (before + after - reach);
   // Of a symbolic size Ceil's last window cannot be told apart unless windows are one apart.
@@ -74,15 +76,16 @@ void infer_pool(InferCall& call, const PoolWindow& window, DType dtype) {
   const TensorType& x = call.operand(0);
   const std::string_view name = call.op.name();
   if (x.shape.size() < 3 || x.shape.size() > 5) {
-    fail(ErrorKind::Value, "[{}] x needs 3 to 5 axes (batch, channels, spatial), got {}", name, text(x));
+    fail(ErrorKind::Value, "[{}] x needs 3 to 5 axes (batch, channels, spatial), got {}", name,
+         text(x));
   }
   const size_t spatial = x.shape.size() - 2;
   const auto check = [&](const char* what, const Axes& values, size_t count, int64_t least) {
-    const bool fits = values.size() == count &&
-                      std::all_of(values.begin(), values.end(), [&](int64_t v) { return v >= least; });
+    const bool fits = values.size() == count && std::all_of(values.begin(), values.end(),
+                                                            [&](int64_t v) { return v >= least; });
     if (!fits) {
-      fail(ErrorKind::Value, "[{}] {} takes {} numbers of at least {}, got {} (x: {})", name, what, count, least,
-           text(AttributeValue(values)), text(x));
+      fail(ErrorKind::Value, "[{}] {} takes {} numbers of at least {}, got {} (x: {})", name, what,
+           count, least, text(AttributeValue(values)), text(x));
     }
   };
   check("kernel", window.kernel, spatial, 1);
@@ -94,7 +97,8 @@ void infer_pool(InferCall& call, const PoolWindow& window, DType dtype) {
     const int64_t reach = window.dilation[i] * (window.kernel[i] - 1) + 1;
     const Dim padded = x.shape[i + 2] + (window.padding[2 * i] + window.padding[2 * i + 1]);
     if ((padded - reach).certainly_below(0) && !x.shape[i + 2].is(0) && !window.ceil_mode) {
-      fail(ErrorKind::Value, "[{}] the kernel reaches over {} elements of axis {}, which has {} with padding (x: {})",
+      fail(ErrorKind::Value,
+           "[{}] the kernel reaches over {} elements of axis {}, which has {} with padding (x: {})",
            name, reach, i + 2, padded.text(), text(x));
     }
     result.shape.push_back(pooled_size(x.shape[i + 2], window, i));
@@ -102,20 +106,26 @@ void infer_pool(InferCall& call, const PoolWindow& window, DType dtype) {
   call.results.push_back(result);
 }
 
-void infer_max_pool(InferCall& call) { infer_pool(call, max_window(call), call.operand(0).dtype); }
+void infer_max_pool(InferCall& call) {
+  infer_pool(call, max_window(call), call.operand(0).dtype);
+}
 
-void infer_average_pool(InferCall& call) { infer_pool(call, average_window(call).window, call.operand(0).dtype); }
+void infer_average_pool(InferCall& call) {
+  infer_pool(call, average_window(call).window, call.operand(0).dtype);
+}
 
 double pool_flops(const Node& node) {
   double flops = 1;
   for (int64_t size : node.attribute<Axes>(0)) flops *= static_cast<double>(size);
-  for (Dim size : node.result()->type().shape) flops *= size.known() ? static_cast<double>(size.value()) : 0;
+  for (Dim size : node.result()->type().shape)
+    flops *= size.known() ? static_cast<double>(size.value()) : 0;
   return flops;
 }
 
 Tensor max_pool_cotangent(VjpCall& call) {
   const PoolWindow w = max_window(call);
-  return ops::max_pool_backward(call.operand(0), call.cotangent(), w.kernel, w.stride, w.padding, w.dilation, w.ceil_mode);
+  return ops::max_pool_backward(call.operand(0), call.cotangent(), w.kernel, w.stride, w.padding,
+                                w.dilation, w.ceil_mode);
 }
 
 // The spatial axes as one.
@@ -163,7 +173,15 @@ LAMELLA_OP_MULTI(max_pool_with_indices, (Operand x, Axes kernel, Axes stride, Ax
 
 LAMELLA_OP(max_pool_backward, (Operand x, Operand cotangent, Axes kernel, Axes stride, Axes padding, Axes dilation, bool ceil_mode),
     .doc = "The cotangent of max_pool's x.",
-    .accepts = kFloats, .infer = infer::same,
+    .accepts = kFloats,
+    .infer = [](InferCall& call) {
+      infer_pool(call, max_window(call), call.operand(0).dtype);
+      if (call.operand(1).shape != call.results[0].shape) {
+        fail(ErrorKind::Value, "[max_pool_backward] cotangent must have the pooled shape {}, got {} (x: {})",
+             text(call.results[0].shape), text(call.operand(1)), text(call.operand(0)));
+      }
+      call.results[0] = call.operand(0);
+    },
     .lower = kernel({.run = [](const KernelCall& call) {
                        kernels::max_pool_backward(call.operands[0], call.operands[1], call.results[0],
                                                   options_of(max_window(call)), call.scratch);
@@ -314,4 +332,3 @@ LAMELLA_OP(adaptive_avg_pool, (Operand x, Axes size),
     .samples = Samples{"randn(2, 3, 6, 8), size=(3, 2)", "randn(2, 3, 7, 5), size=(3, 4)", "randn(2, 3, 7, 5), size=(1, 1)"})
 
 }  // namespace lamella
-// clang-format on

@@ -9,7 +9,6 @@
 #include "lamella/ops/infer_rules.h"
 #include "lamella/ops/tensor_operators.h"
 
-// clang-format off
 namespace lamella {
 
 namespace {
@@ -19,8 +18,8 @@ constexpr DTypeSet kCounter = DTypeSet::of({DType::Int64});
 
 // The low `bits` bits of a word of each element, as a fraction in [0, 1) of a float dtype.
 Tensor fraction(const CompositeCall& call, int word, int bits, DType dtype) {
-  const Tensor words = ops::random_words(call[0], call[1],
-                                         ops::element_numbers(call.result_type().shape), word);
+  const Tensor words =
+      ops::random_words(call[0], call[1], ops::element_numbers(call.result_type().shape), word);
   const int64_t mask = (int64_t{1} << bits) - 1;
   return ops::cast(ops::bitwise_and(words, mask), dtype) * (1.0 / static_cast<double>(mask + 1));
 }
@@ -96,7 +95,7 @@ LAMELLA_OP(random_bernoulli, (Operand seed, Operand offset, Operand p, Shape sha
       return std::vector{ops::cast(ops::less(u, call[2]), call.result_type().dtype)};
     }),
     .vjp = vjp([](VjpCall&) {}),  // constant but for its jumps
-    .reference = numpy("uniform(seed, offset, shape, 'float32') < p", 0), .cost = Cost{60},
+    .reference = numpy("uniform(seed, offset, shape, 'float32') < np.float32(p)", 0), .cost = Cost{60},
     .samples = Samples{"5, 7, 0.3, shape=(3, 5), dtype='float32'", "5, 7, 0.5, shape=(33,), dtype='bool'"})
 
 LAMELLA_OP(random_integers, (Operand seed, Operand offset, Operand low, Operand high, Shape shape, DType dtype),
@@ -127,7 +126,7 @@ LAMELLA_OP(random_dropout, (Operand x, Operand p, Operand seed, Operand offset),
     .vjp = vjp([](VjpCall& call) {
       call.give(0, ops::random_dropout(call.cotangent(), call.operand(1), call.operand(2), call.operand(3)));
     }),
-    .reference = numpy("np.where(uniform(seed, offset, x.shape, 'float32') < p, 0, x / (1 - p))", 3),
+    .reference = numpy("np.where(uniform(seed, offset, x.shape, 'float32') < np.float32(p), 0, x / (1 - np.float64(np.float32(p))))", 3),
     .cost = Cost{64},
     .samples = Samples{"randn(3, 5), 0.3, 5, 7", "randn(2, 0), 0.5, 5, 7"})
 
@@ -149,8 +148,6 @@ LAMELLA_OP(random_permutation, (Operand seed, Operand offset, Shape size, DType 
     .vjp = not_differentiable("its operands are integers"),
     .reference = numpy("permutation(seed, offset, size)", 0), .cost = Cost{80},
     .samples = Samples{"5, 7, size=(10,), dtype='int64'", "5, 7, size=(0,), dtype='int32'"})
-
-// clang-format on
 
 namespace {
 
@@ -230,8 +227,8 @@ Tensor integers(const Shape& shape, const Operand& low, const Operand& high, DTy
 
 Tensor dropout(const Operand& x, const Operand& p) {
   if (p.is_number() && !(p.number() >= 0 && p.number() <= 1)) {
-    throw Error(ErrorKind::Value,
-                fmt::format("[dropout] p must be in [0, 1], got {}", p.number()), p.location());
+    throw Error(ErrorKind::Value, fmt::format("[dropout] p must be in [0, 1], got {}", p.number()),
+                p.location());
   }
   const Draw draw(x.location());
   return random_dropout(x, p, draw.seed, draw.offset);

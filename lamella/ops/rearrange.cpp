@@ -4,7 +4,6 @@
 #include "lamella/ops/infer_rules.h"
 #include "lamella/ops/tensor_operators.h"
 
-// clang-format off
 namespace lamella {
 
 namespace {
@@ -14,27 +13,42 @@ kernels::PadMode pad_mode(const std::string& mode) {
   if (mode == "reflect") return kernels::PadMode::Reflect;
   if (mode == "replicate") return kernels::PadMode::Replicate;
   if (mode == "circular") return kernels::PadMode::Circular;
-  fail(ErrorKind::Value, "[pad] mode must be 'constant', 'reflect', 'replicate' or 'circular', got '{}'", mode);
+  fail(ErrorKind::Value,
+       "[pad] mode must be 'constant', 'reflect', 'replicate' or 'circular', got '{}'", mode);
 }
 
-Tensor size_number(Dim size) { return Tensor(Value::size(DType::Int64, size)); }
+Tensor size_number(Dim size) {
+  return Tensor(Value::size(DType::Int64, size));
+}
 
 // The elements [start, start + length) of an axis.
 Tensor part(const Tensor& x, Dim start, int64_t axis, Dim length) {
   return ops::narrow(x, size_number(start), axis, Shape{length});
 }
 
-// The sizes of a split: given, or equal ones of which the last may be smaller.
-std::vector<Dim> split_sizes(const TensorType& x, int64_t axis, const Shape& sizes, std::string_view op) {
+// The sizes of a split: given, or as many of the one given as fit, and what is left.
+std::vector<Dim> split_sizes(const TensorType& x, int64_t axis, const Shape& sizes,
+                             std::string_view op) {
   const Dim whole = x.shape[static_cast<size_t>(normalize_axis(axis, rank(x.shape), op.data()))];
+  if (sizes.size() == 1 && sizes[0] != whole) {
+    const int64_t size = sizes[0].value(), all = whole.value();
+    if (size < 1)
+      fail(ErrorKind::Value, "[{}] the size of a part must be at least 1, got {}", op, size);
+    std::vector<Dim> parts;
+    for (int64_t start = 0; start < all; start += size)
+      parts.push_back(std::min(size, all - start));
+    if (parts.empty()) parts.push_back(0);
+    return parts;
+  }
   Dim sum = 0;
   for (Dim size : sizes) {
-    if (size.certainly_below(0)) fail(ErrorKind::Value, "[{}] size {} is negative", op, size.text());
+    if (size.certainly_below(0))
+      fail(ErrorKind::Value, "[{}] size {} is negative", op, size.text());
     sum = sum + size;
   }
   if (sum != whole) {
-    fail(ErrorKind::Value, "[{}] sizes {} add up to {}, but axis {} has {} (x: {})", op, text(sizes), sum.text(), axis,
-         whole.text(), text(x));
+    fail(ErrorKind::Value, "[{}] sizes {} add up to {}, but axis {} has {} (x: {})", op,
+         text(sizes), sum.text(), axis, whole.text(), text(x));
   }
   return {sizes.begin(), sizes.end()};
 }
@@ -164,7 +178,8 @@ LAMELLA_OP(tile, (Operand x, Axes repeats),
     .samples = Samples{"randn(2, 3), repeats=(2, 3)", "randn(3), repeats=(2, 1, 2)", "randn(2, 1), repeats=(1, 4)", "randn(2, 3), repeats=(0, 1)"})
 
 LAMELLA_OP_MULTI(split, (Operand x, Shape sizes, int64_t axis = 0),
-    .doc = "x cut along an axis into parts of the given sizes.",
+    .doc = "x cut along an axis into parts of the given sizes (at most 8); one size alone is that of every "
+           "part, the last of which may be smaller.",
     .accepts = kAnyDType,
     .infer = [](InferCall& call) {
       TensorType result = call.operand(0);
@@ -178,15 +193,15 @@ LAMELLA_OP_MULTI(split, (Operand x, Shape sizes, int64_t axis = 0),
       const int64_t axis = call.attribute<int64_t>(1);
       std::vector<Tensor> parts;
       Dim start = 0;
-      for (Dim size : call.attribute<Shape>(0)) {
+      for (Dim size : split_sizes(call[0].type(), axis, call.attribute<Shape>(0), "split")) {
         parts.push_back(part(call[0], start, axis, size));
         start = start + size;
       }
       return parts;
     }),
     .vjp = vjp([](VjpCall& call) { join_cotangents(call, call.attribute<int64_t>(1)); }),
-    .reference = numpy("np.split(x, np.cumsum(sizes)[:-1], axis)", 0), .cost = Cost{0},
-    .samples = Samples{"randn(6, 2), sizes=(1, 3, 2)", "randn(2, 4), sizes=(2, 2), axis=1", "randn(3), sizes=(0, 3)"})
+    .reference = numpy("split(x, sizes, axis)", 0), .cost = Cost{0},
+    .samples = Samples{"randn(6, 2), sizes=(1, 3, 2)", "randn(2, 4), sizes=(2, 2), axis=1", "randn(3), sizes=(0, 3)", "randn(20), sizes=(2,)"})
 
 LAMELLA_OP_MULTI(unstack, (Operand x, int64_t axis = 0),
     .doc = "The slices of an axis, each without it.",
@@ -372,4 +387,3 @@ LAMELLA_OP(flatten, (Operand x, int64_t begin_axis = 1, int64_t end_axis = -1),
     .samples = Samples{"randn(2, 3, 4)", "randn(2, 3, 4), begin_axis=0, end_axis=1", "randn(0, 3, 4)"})
 
 }  // namespace lamella
-// clang-format on

@@ -1,5 +1,5 @@
-// Reductions. The primitives keep their axes and reduce either the innermost axes in memory (rows) or
-// only outer ones (columns); what users call is made of them.
+// Reductions. The primitives keep their axes and reduce either the innermost axes in memory (rows)
+// or only outer ones (columns); what users call is made of them.
 #include "lamella/ops/reduction.h"
 
 #include "lamella/ops/functions.h"
@@ -14,7 +14,8 @@ using tile::Opcode;
 namespace {
 
 // A reduction of `x` over axes that may mix inner and outer ones, keeping the axes.
-Tensor reduce_in_steps(const Tensor& x, const Axes& axes, Tensor (*primitive)(const Operand&, const Axes&)) {
+Tensor reduce_in_steps(const Tensor& x, const Axes& axes,
+                       Tensor (*primitive)(const Operand&, const Axes&)) {
   const ReductionSteps steps = reduction_steps(x.type(), axes);
   Tensor result = x;
   if (!steps.inner.empty()) result = primitive(result, steps.inner);
@@ -22,7 +23,9 @@ Tensor reduce_in_steps(const Tensor& x, const Axes& axes, Tensor (*primitive)(co
   return result;
 }
 
-Tensor drop_axes(const Tensor& x, const Axes& axes) { return axes.empty() ? x : ops::squeeze(x, axes); }
+Tensor drop_axes(const Tensor& x, const Axes& axes) {
+  return axes.empty() ? x : ops::squeeze(x, axes);
+}
 
 // The body of a user's reduction: attribute 0 the axes (empty: all), attribute 1 keepdims.
 std::vector<Tensor> reduce_composite(const CompositeCall& call,
@@ -63,9 +66,15 @@ void infer_reduction(InferCall& call) {
   call.results.push_back(result);
 }
 
-DType same_dtype(DType dtype) { return dtype; }
-DType sum_dtype(DType dtype) { return is_float(dtype) ? dtype : DType::Int64; }
-DType bool_dtype(DType) { return DType::Bool; }
+DType same_dtype(DType dtype) {
+  return dtype;
+}
+DType sum_dtype(DType dtype) {
+  return is_float(dtype) ? dtype : DType::Int64;
+}
+DType bool_dtype(DType) {
+  return DType::Bool;
+}
 
 // The cotangent of a reduction with its axes back, to broadcast against the operand.
 Tensor with_axes(const Tensor& reduced, VjpCall& call) {
@@ -82,8 +91,8 @@ Axes reduced_axes(const Node& node) {
   return normalize_axes(node.attribute<Axes>(0), rank(node.operand(0)->type().shape), "reduce");
 }
 
-// One value for each reduced part, repeated to x's shape and in x's memory order, so that what follows
-// stays in it.
+// One value for each reduced part, repeated to x's shape and in x's memory order, so that what
+// follows stays in it.
 Tensor repeated_like(const Tensor& reduced, const Tensor& x) {
   const Layout layout = x.type().layout;
   const bool other = x.rank() >= 3 && layout != reduced.type().layout;
@@ -133,6 +142,14 @@ void infer_position(InferCall& call) {
   call.results.push_back(result);
 }
 
+void infer_extremum_step(InferCall& call) {
+  infer::reduce_keeping_axes(call);
+  for (int64_t axis : call.attribute<Axes>(0)) {
+    if (!call.operand(0).shape[static_cast<size_t>(axis)].is(0)) continue;
+    fail(ErrorKind::Value, "[{}] axis {} has no elements (x: {})", call.op.name(), axis,
+         text(call.operand(0)));
+  }
+}
 
 }  // namespace
 
@@ -173,29 +190,29 @@ Tensor zeros_of(const TensorType& type) {
 
 }  // namespace ops
 
-#define LAMELLA_REDUCTION_PRIMITIVE_FIELDS(opcode, dtypes, formula)                       \
-  .accepts = dtypes, .infer = infer::reduce_keeping_axes, .lower = tile_reduction(opcode), \
-  .vjp = not_differentiable("it is a part of the reductions users call"),                  \
+#define LAMELLA_REDUCTION_PRIMITIVE_FIELDS(opcode, dtypes, rule, formula) \
+  .accepts = dtypes, .infer = rule, .lower = tile_reduction(opcode),      \
+  .vjp = not_differentiable("it is a part of the reductions users call"), \
   .reference = numpy(formula, 16), .cost = Cost{1}, .samples = Samples{"randn(3, 5), axes=(1,)"}
 
 LAMELLA_OP(reduce_sum, (Operand x, Axes axes),
     .doc = "The sum over inner or over outer axes, which keep size 1.",
-    LAMELLA_REDUCTION_PRIMITIVE_FIELDS(Opcode::ReduceSum, kNumbers,
+    LAMELLA_REDUCTION_PRIMITIVE_FIELDS(Opcode::ReduceSum, kNumbers, infer::reduce_keeping_axes,
                                        "np.sum(x, axis=axes_, keepdims=True)"))
 
 LAMELLA_OP(reduce_prod, (Operand x, Axes axes),
     .doc = "The product over inner or over outer axes, which keep size 1.",
-    LAMELLA_REDUCTION_PRIMITIVE_FIELDS(Opcode::ReduceProd, kNumbers,
+    LAMELLA_REDUCTION_PRIMITIVE_FIELDS(Opcode::ReduceProd, kNumbers, infer::reduce_keeping_axes,
                                        "np.prod(x, axis=axes_, keepdims=True)"))
 
 LAMELLA_OP(reduce_max, (Operand x, Axes axes),
     .doc = "The maximum over inner or over outer axes, which keep size 1; NaN if any is NaN.",
-    LAMELLA_REDUCTION_PRIMITIVE_FIELDS(Opcode::ReduceMax, kAnyDType,
+    LAMELLA_REDUCTION_PRIMITIVE_FIELDS(Opcode::ReduceMax, kAnyDType, infer_extremum_step,
                                        "np.max(x, axis=axes_, keepdims=True)"))
 
 LAMELLA_OP(reduce_min, (Operand x, Axes axes),
     .doc = "The minimum over inner or over outer axes, which keep size 1; NaN if any is NaN.",
-    LAMELLA_REDUCTION_PRIMITIVE_FIELDS(Opcode::ReduceMin, kAnyDType,
+    LAMELLA_REDUCTION_PRIMITIVE_FIELDS(Opcode::ReduceMin, kAnyDType, infer_extremum_step,
                                        "np.min(x, axis=axes_, keepdims=True)"))
 
 LAMELLA_OP(sum, (Operand x, Axes axis = {}, bool keepdims = false),
@@ -332,7 +349,8 @@ LAMELLA_OP(var, (Operand x, Axes axis = {}, bool keepdims = false, int64_t ddof 
       const Tensor total = ops::sum(ops::square(distance), axes, call.attribute<bool>(1));
       Dim count = 1;
       for (int64_t axis : axes) count = count * x.shape()[static_cast<size_t>(axis)];
-      const Dim divisor = count - call.attribute<int64_t>(2);
+      Dim divisor = count - call.attribute<int64_t>(2);
+      if (divisor.certainly_below(0)) divisor = 0;
       return std::vector{total / Tensor(Value::size(x.dtype(), divisor))};
     }),
     .vjp = from_composite,

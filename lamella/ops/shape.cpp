@@ -225,7 +225,14 @@ LAMELLA_OP(narrow, (Operand x, Operand start, int64_t axis, Shape length, int64_
     .infer = [](InferCall& call) {
       TensorType result = call.operand(0);
       const int axis = normalize_axis(call.attribute<int64_t>(0), rank(result.shape), "narrow");
-      result.shape[static_cast<size_t>(axis)] = call.attribute<Shape>(1)[0];
+      const Dim size = result.shape[static_cast<size_t>(axis)], length = call.attribute<Shape>(1)[0];
+      const int64_t step = call.attribute<int64_t>(2);
+      const Dim reach = (length - 1) * (step < 0 ? -step : step) + 1;
+      if (length.certainly_below(0) || (!length.is(0) && (size - reach).certainly_below(0))) {
+        fail(ErrorKind::Value, "[narrow] {} elements with step {} reach beyond axis {} of size {} (x: {})",
+             length.text(), step, axis, size.text(), text(call.operand(0)));
+      }
+      result.shape[static_cast<size_t>(axis)] = length;
       call.results.push_back(result);
     },
     .lower = view([](const Node& node) {
@@ -247,21 +254,42 @@ LAMELLA_OP(narrow, (Operand x, Operand start, int64_t axis, Shape length, int64_
 LAMELLA_OP(narrow_update, (Operand x, Operand start, Operand part, int64_t axis, int64_t step = 1),
     .doc = "x with the elements that narrow would read replaced by `part`.",
     .accepts = kAnyDType, .accepts_each = {kAnyDType, DTypeSet::of({DType::Int64}), kAnyDType},
-    .infer = infer::same,
+    .infer = [](InferCall& call) {
+      const TensorType &x = call.operand(0), &part = call.operand(2);
+      const int axis = normalize_axis(call.attribute<int64_t>(0), rank(x.shape), "narrow_update");
+      bool fits = part.shape.size() == x.shape.size();
+      for (int i = 0; fits && i < rank(x.shape); ++i) {
+        fits = i == axis || part.shape[static_cast<size_t>(i)] == x.shape[static_cast<size_t>(i)];
+      }
+      if (!fits || part.dtype != x.dtype) {
+        fail(ErrorKind::Value, "[narrow_update] part ({}) must be like x ({}) but along axis {}", text(part),
+             text(x), axis);
+      }
+      call.results.push_back(x);
+    },
     .lower = kernel({.run = [](const KernelCall& call) {
                        const TensorView& out = call.results[0];
                        kernels::copy(call.operands[0], out);
                        const auto axis = static_cast<size_t>(
                            normalize_axis(call.attribute<int64_t>(0), out.rank(), "narrow_update"));
                        const TensorView& part = call.operands[2];
+                       const int64_t start = call.number<int64_t>(1), step = call.attribute<int64_t>(1);
+                       const int64_t size = out.sizes[axis], last = start + (part.sizes[axis] - 1) * step;
+                       const bool inside = start >= 0 && start < size && last >= 0 && last < size;
+                       if (part.sizes[axis] > 0 && !inside) {
+                         fail(ErrorKind::Index,
+                              "[narrow_update] elements {} to {} are out of range for axis {} of size {}",
+                              start, last, axis, size);
+                       }
                        TensorView target = out;
                        target.data = static_cast<char*>(out.data) +
-                                     call.number<int64_t>(1) * out.strides[axis] * size_of(out.dtype);
-                       target.strides[axis] *= call.attribute<int64_t>(1);
+                                     (part.sizes[axis] > 0 ? start : 0) * out.strides[axis] * size_of(out.dtype);
+                       target.strides[axis] *= step;
                        target.sizes[axis] = part.sizes[axis];
                        kernels::copy(part, target);
                      },
-                     .strided_operands = true}),
+                     .strided_operands = true,
+                     .may_fail = true}),
     .vjp = vjp([](VjpCall& call) {
       const Tensor part = call.operand(2);
       const int64_t axis = call.attribute<int64_t>(0), step = call.attribute<int64_t>(1);

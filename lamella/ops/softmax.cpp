@@ -3,13 +3,17 @@
 #include "lamella/ops/infer_rules.h"
 #include "lamella/ops/tensor_operators.h"
 
-// clang-format off
 namespace lamella {
 
 namespace {
 
 void infer_along_axis(InferCall& call) {
   normalize_axis(call.attribute<int64_t>(0), rank(call.operand(0).shape), call.op.name().data());
+  for (const TensorType* other : call.operands) {
+    if (other->shape == call.operand(0).shape) continue;
+    fail(ErrorKind::Value, "[{}] operands must be of one shape, got {} and {}", call.op.name(),
+         text(call.operand(0)), text(*other));
+  }
   call.results.push_back(call.operand(0));
 }
 
@@ -17,7 +21,9 @@ Axes axis_of(const CompositeCall& call) {
   return {normalize_axis(call.attribute<int64_t>(0), call[0].rank(), "softmax")};
 }
 
-Tensor sum_along(const Tensor& x, const Axes& axes) { return ops::sum(x, axes, true); }
+Tensor sum_along(const Tensor& x, const Axes& axes) {
+  return ops::sum(x, axes, true);
+}
 
 // x less the largest element of its row, through which no gradient goes: it cancels.
 Tensor shifted(const Tensor& x, const Axes& axes) {
@@ -105,4 +111,3 @@ LAMELLA_OP(logsumexp, (Operand x, Axes axis = {}, bool keepdims = false),
     .samples = Samples{"randn(3, 5)", "randn(3, 5), axis=(1,)", "randn(3, 5, 4), axis=(0, 2), keepdims=True"})
 
 }  // namespace lamella
-// clang-format on

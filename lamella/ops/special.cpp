@@ -5,7 +5,6 @@
 #include "lamella/ops/infer_rules.h"
 #include "lamella/ops/tensor_operators.h"
 
-// clang-format off
 namespace lamella {
 
 using tile::Opcode;
@@ -16,7 +15,9 @@ constexpr double kTwoBySqrtPi = 1.1283791670955126;
 constexpr double kLn10 = 2.302585092994046, kLn2 = 0.6931471805599453;
 
 // One over the square root of 1 - x^2.
-Tensor inverse_root_below_one(const Tensor& x) { return ops::rsqrt((1.0 - x) * (1.0 + x)); }
+Tensor inverse_root_below_one(const Tensor& x) {
+  return ops::rsqrt((1.0 - x) * (1.0 + x));
+}
 
 }  // namespace
 
@@ -237,4 +238,3 @@ LAMELLA_OP(isclose, (Operand x, Operand y, double rtol = 1e-05, double atol = 1e
     .samples = Samples{"integers(3, 5), integers(3, 5)", "special(12), special(12), equal_nan=True"})
 
 }  // namespace lamella
-// clang-format on

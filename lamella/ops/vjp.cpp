@@ -36,8 +36,7 @@ Tensor VjpCall::cotangent(size_t index) const {
 void VjpCall::give(size_t operand, const Tensor& cotangent) {
   if (!needed_[operand]) return;
   const Tensor fitted = sum_to_shape(cotangent, node_.operand(operand)->type().shape);
-  gradients_[operand] =
-      gradients_[operand].defined() ? gradients_[operand] + fitted : fitted;
+  gradients_[operand] = gradients_[operand].defined() ? gradients_[operand] + fitted : fitted;
 }
 
 }  // namespace lamella

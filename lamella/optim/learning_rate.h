@@ -11,7 +11,7 @@ namespace lamella::optim {
 
 // The rate at a global step, counted from 0. As a cell it takes the step as a number tensor and
 // gives the rate as a float32 tensor of rank 0.
-class LAMELLA_API LearningRateSchedule : public nn::Cell {
+class LAMELLA_API LearningRateSchedule : public nn::Layer {
  public:
   std::string class_name() const override { return "LearningRateSchedule"; }
   virtual double rate(int64_t step) const = 0;

@@ -44,7 +44,7 @@ bool decays_by_default(const nn::Parameter& parameter) {
 }
 
 Optimizer::Optimizer(const OptimizerParameters& parameters, const Settings& settings)
-    : Cell(nn::NamePrefix::None), loss_scale_(settings.loss_scale), decay_(settings.decay) {
+    : Layer(nn::NamePrefix::None), loss_scale_(settings.loss_scale), decay_(settings.decay) {
   if (!(loss_scale_ > 0)) {
     fail(ErrorKind::Value, "[{}] loss_scale must be above 0, got {}", settings.name, loss_scale_);
   }

@@ -41,7 +41,7 @@ struct OptimizerParameters {
       : groups(std::move(parts)), order(std::move(ordered)) {}
 };
 
-class LAMELLA_API Optimizer : public nn::Cell {
+class LAMELLA_API Optimizer : public nn::Layer {
  public:
   std::string class_name() const override { return "Optimizer"; }
 

@@ -6,8 +6,8 @@
 #include <unordered_map>
 
 #include "lamella/ir/graph.h"
+#include "lamella/runtime/instance.h"
 #include "lamella/runtime/kernel_step.h"
-#include "lamella/runtime/memory_plan.h"
 
 namespace lamella {
 
@@ -45,14 +45,11 @@ class LAMELLA_API Executable {
   const std::vector<Step>& steps() const { return steps_; }
 
  private:
-  struct Instance;
-  struct Slot;
-
   void make_slots(const Fusion& fusion);
   Instance& instance(std::span<const int64_t> bindings, std::span<const InputArgument> arguments);
-  std::unique_ptr<Instance> make_instance(std::span<const int64_t> bindings,
-                                          std::span<const InputArgument> arguments);
-  void launch(Instance& instance, std::span<InputArgument> arguments);
+  std::vector<Buffer> place_slots(Instance& sized, std::span<InputArgument> arguments, char* arena);
+  void fill_arguments(Instance& sized, std::span<const InputArgument> arguments) const;
+  void launch(Instance& sized, const Instance::Batch& batch, char* arena) const;
 
   Graph graph_;
   std::vector<Step> steps_;

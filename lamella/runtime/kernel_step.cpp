@@ -18,7 +18,8 @@ ElementOffset offset_of(const ViewedValue& viewed) {
   for (const ViewedValue::Offset& part : viewed.offsets) {
     const Dim stride = strides[static_cast<size_t>(part.axis)];
     offset.constant = offset.constant + part.start * stride;
-    if (part.number != nullptr) offset.terms.push_back({part.number, stride * part.multiplier});
+    if (part.number == nullptr) continue;
+    offset.terms.push_back({part.number, stride * part.multiplier, part.low, part.high, part.view});
   }
   return offset;
 }

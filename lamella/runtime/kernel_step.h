@@ -15,6 +15,8 @@ struct ElementOffset {
   struct Term {
     Value* number;  // int64
     Dim factor;
+    Dim low, high;     // the values accepted
+    const Node* view;  // where it comes from, for the error
   };
   Dim constant = 0;
   std::vector<Term> terms;

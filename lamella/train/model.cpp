@@ -65,8 +65,7 @@ void Model::fit(int64_t epoch, const Ref<data::Dataset>& train_dataset,
       .train_dataset = train_dataset,
       .valid_dataset = valid_dataset,
       // An iterator that is sent elsewhere cannot know how many epochs are left from there.
-      .iterator = train_dataset->iterate(
-          {.epochs = options.train.resume_at ? -1 : epoch - first}),
+      .iterator = train_dataset->iterate({.epochs = options.train.resume_at ? -1 : epoch - first}),
       .dataset_sink_mode = options.train.dataset_sink_mode,
       .list_callback = callbacks,
   });

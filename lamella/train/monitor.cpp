@@ -31,22 +31,23 @@ void ProgressMonitor::on_train_epoch_begin(RunContext& context) {
   const CallbackParams& params = context.original_args();
   const std::string label = fmt::format("epoch {}/{}", params.cur_epoch_num, params.epoch_num);
   bar_ = std::make_unique<io::ProgressBar>(label, params.batch_num, options_);
-  epoch_steps_ = 0;
+  epoch_steps_ = timed_steps_ = 0;
   began_ = settled_seconds();
 }
 
 void ProgressMonitor::on_train_step_end(RunContext& context) {
   const CallbackParams& params = context.original_args();
   ++epoch_steps_;
-  const int64_t batch = params.train_dataset ? params.train_dataset->batch_size() : 1;
-  samples_ += batch;
   const bool last = epoch_steps_ == params.batch_num;
-  if (epoch_steps_ % every_steps_ == 0 || last) {
-    const double loss = loss_of(params);
-    seconds_ += settled_seconds() - began_;
-    began_ = settled_seconds();
-    bar_->update(epoch_steps_, epoch_steps_ * batch, loss);
-  }
+  if (epoch_steps_ % every_steps_ != 0 && epoch_steps_ != 1 && !last) return;
+  const double loss = loss_of(params);
+  const double now = settled_seconds();
+  const int64_t batch = params.train_dataset ? params.train_dataset->batch_size() : 1;
+  samples_ += (epoch_steps_ - timed_steps_) * batch;
+  seconds_ += now - began_;
+  timed_steps_ = epoch_steps_;
+  began_ = now;
+  bar_->update(epoch_steps_, epoch_steps_ * batch, loss);
 }
 
 void ProgressMonitor::on_train_epoch_end(RunContext&) {

@@ -21,7 +21,7 @@ class LAMELLA_API ProgressMonitor : public Callback {
   void on_train_step_end(RunContext& context) override;
   void on_train_epoch_end(RunContext& context) override;
 
-  // Samples trained on, and the seconds the epochs took without evaluation.
+  // Samples of the steps whose loss was read, and the seconds these took, without evaluation.
   int64_t samples() const { return samples_; }
   double seconds() const { return seconds_; }
   double samples_per_second() const;
@@ -30,7 +30,7 @@ class LAMELLA_API ProgressMonitor : public Callback {
   int64_t every_steps_;
   io::ProgressBar::Options options_;
   std::unique_ptr<io::ProgressBar> bar_;
-  int64_t samples_ = 0, epoch_steps_ = 0;
+  int64_t samples_ = 0, epoch_steps_ = 0, timed_steps_ = 0;
   double seconds_ = 0, began_ = 0;
 };
 

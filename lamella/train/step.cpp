@@ -1,7 +1,8 @@
 // Loss, gradients and update as one call.
 #include "lamella/train/step.h"
 
-#include "lamella/ops/functions.h"
+#include "lamella/ir/window.h"
+#include "lamella/ops/tensor_operators.h"
 #include "lamella/transform/grad.h"
 
 namespace lamella::train {
@@ -15,7 +16,7 @@ void require(const Ref<Cell>& cell, std::string_view owner, std::string_view arg
 }  // namespace
 
 WithLossCell::WithLossCell(Ref<Cell> backbone, Ref<Cell> loss)
-    : Cell(nn::NamePrefix::None), backbone_(std::move(backbone)), loss_(std::move(loss)) {
+    : Layer(nn::NamePrefix::None), backbone_(std::move(backbone)), loss_(std::move(loss)) {
   require(backbone_, "WithLossCell", "backbone");
   require(loss_, "WithLossCell", "loss_fn");
   add_cell("_backbone", backbone_);
@@ -32,7 +33,7 @@ Tensors WithLossCell::construct(const Tensors& inputs) {
 }
 
 WithEvalCell::WithEvalCell(Ref<Cell> network, Ref<Cell> loss)
-    : Cell(nn::NamePrefix::None), network_(std::move(network)), loss_(std::move(loss)) {
+    : Layer(nn::NamePrefix::None), network_(std::move(network)), loss_(std::move(loss)) {
   require(network_, "WithEvalCell", "network");
   require(loss_, "WithEvalCell", "loss_fn");
   add_cell("_network", network_);
@@ -63,7 +64,7 @@ StatisticsGuard::~StatisticsGuard() {
 }
 
 TrainOneStepCell::TrainOneStepCell(Ref<Cell> network, Ref<optim::Optimizer> optimizer, double sens)
-    : Cell(nn::NamePrefix::None),
+    : Layer(nn::NamePrefix::None),
       network_(std::move(network)),
       optimizer_(std::move(optimizer)),
       sens_(sens) {
@@ -77,19 +78,20 @@ TrainOneStepCell::TrainOneStepCell(Ref<Cell> network, Ref<optim::Optimizer> opti
 Tensors TrainOneStepCell::construct(const Tensors& inputs) {
   std::vector<Tensor> weights;
   for (const auto& parameter : optimizer_->parameters()) weights.push_back(parameter->tensor());
+  // The step before runs now: if it fails, that is not this step's failure to undo.
+  Window::of_thread().settle();
   StatisticsGuard statistics(*network_);
-  Tensors outputs;
-  Tensors gradients;
-  {
-    ValueAndGradients result = [&] {
-      const auto run = [&] { return (*network_)(inputs); };
-      if (sens_ == 1) return value_and_grad(run, weights);
-      const Tensor scale = Tensor::scalar(DType::Float32, sens_);
-      return value_and_grad(run, weights, scale);
-    }();
-    outputs = std::move(result.values);
-    gradients = std::move(result.gradients);
-  }
+  // The scaled loss is differentiated; the loss itself is what the step gives.
+  ValueAndGradients result = value_and_grad(
+      [&] {
+        Tensors outputs = (*network_)(inputs);
+        if (sens_ != 1 && !outputs.empty()) outputs.insert(outputs.begin(), outputs[0] * sens_);
+        return outputs;
+      },
+      weights);
+  Tensors outputs = std::move(result.values);
+  if (sens_ != 1) outputs.erase(outputs.begin());
+  const Tensors gradients = std::move(result.gradients);
   (*optimizer_)(gradients);
   statistics.complete();
   return outputs;

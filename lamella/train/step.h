@@ -7,10 +7,11 @@
 namespace lamella::train {
 
 using nn::Cell;
+using nn::Layer;
 using nn::Tensors;
 
 // loss(backbone(data...), label) for inputs data..., label.
-class LAMELLA_API WithLossCell : public Cell {
+class LAMELLA_API WithLossCell : public Layer {
  public:
   WithLossCell(Ref<Cell> backbone, Ref<Cell> loss);
   std::string class_name() const override { return "WithLossCell"; }
@@ -23,7 +24,7 @@ class LAMELLA_API WithLossCell : public Cell {
 };
 
 // (loss, outputs, label) for inputs data, label.
-class LAMELLA_API WithEvalCell : public Cell {
+class LAMELLA_API WithEvalCell : public Layer {
  public:
   WithEvalCell(Ref<Cell> network, Ref<Cell> loss);
   std::string class_name() const override { return "WithEvalCell"; }
@@ -37,9 +38,9 @@ class LAMELLA_API WithEvalCell : public Cell {
 // One training step: the network's first output (the loss) is differentiated in the optimizer's
 // parameters, which are then updated. Gives the network's outputs. If the step fails, also later,
 // when it runs, parameters, statistics and optimizer state are as they were.
-class LAMELLA_API TrainOneStepCell : public Cell {
+class LAMELLA_API TrainOneStepCell : public Layer {
  public:
-  // `sens`: the cotangent of the loss, as a loss scale.
+  // `sens`: what the loss is multiplied by before it is differentiated, a loss scale.
   TrainOneStepCell(Ref<Cell> network, Ref<optim::Optimizer> optimizer, double sens = 1);
   std::string class_name() const override { return "TrainOneStepCell"; }
   using Cell::construct;

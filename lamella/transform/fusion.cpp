@@ -14,6 +14,8 @@ using DomainAxes = InlineVector<int8_t, kMaxRank>;
 
 // Groups larger than this cost more to compile than they save.
 constexpr size_t kMostNodes = 160;
+// How many of the latest groups are looked through for one that reads the same.
+constexpr int kSiblings = 8;
 
 // A set of group numbers.
 class GroupSet {
@@ -226,7 +228,7 @@ class Fuser {
     if (working.kernel != nullptr || group.nodes.size() >= kMostNodes) return std::nullopt;
     const std::optional<PlacedValue> placed = place(group, shape);
     if (!placed) return std::nullopt;
-    if (placed->full && shape.size() >= 3 && node.result()->type().layout != group.layout)
+    if (placed->full && !same_order(shape, node.result()->type().layout, group.layout))
       return std::nullopt;
     external.clear();
     for (const Ref<Value>& operand : node.operands()) {
@@ -244,7 +246,8 @@ class Fuser {
         }
         continue;
       }
-      // Memory of the group itself, seen under another shape, is not there before the group has run.
+      // Memory of the group itself, seen under another shape, is not there before the group has
+      // run.
       const int owner = group_of(memory_owner(viewed.base));
       if (owner == number || std::find(allies.begin(), allies.end(), owner) != allies.end()) {
         return std::nullopt;
@@ -259,7 +262,7 @@ class Fuser {
 
   // Whether two groups over one domain can be one, apart from cycles.
   static bool compatible(const FusionGroup& a, const FusionGroup& b) {
-    if (a.domain != b.domain || (a.domain.size() >= 3 && a.layout != b.layout)) return false;
+    if (a.domain != b.domain || !same_order(a.domain, a.layout, b.layout)) return false;
     if (a.nodes.size() + b.nodes.size() > kMostNodes) return false;
     if (a.reduction == b.reduction) return a.reduced == b.reduced;
     return a.reduction == tile::Reduction::None   ? b.reduction == tile::Reduction::Rows
@@ -287,8 +290,8 @@ class Fuser {
     const FusionGroup& rows =
         left.group.reduction != tile::Reduction::None ? left.group : right.group;
     if (!externals_collapse(rows, left) || !externals_collapse(rows, right)) return false;
-    // What one reads of the other through memory need not lie where the domain's points do; and with
-    // no path between the two, none can run through a third group.
+    // What one reads of the other through memory need not lie where the domain's points do; and
+    // with no path between the two, none can run through a third group.
     if (left.ancestors.meets(right.ids) || right.ancestors.meets(left.ids)) return false;
     return true;
   }
@@ -352,6 +355,7 @@ class Fuser {
     for (int candidate : candidates) {
       if (join_with(candidate, {}, node, from)) return;
     }
+    if (join_sibling(node, from)) return;
     std::vector<ViewedValue> external;
     const int number = new_group();
     FusionGroup& group = at(number).group;
@@ -360,6 +364,65 @@ class Fuser {
     const auto placed = fits(number, *node, external, {});
     LAMELLA_CHECK(placed.has_value());
     join(number, node, *placed, external, from);
+  }
+
+  // Puts the node into a group over the same elements that reads from one of the same groups.
+  bool join_sibling(Node* node, const std::vector<int>& from) {
+    const TensorType& type = node->result()->type();
+    const int last = static_cast<int>(groups_.size()) - 1;
+    for (int number = last; number >= 0 && number > last - kSiblings; --number) {
+      const WorkingGroup& working = at(number);
+      const bool same = !working.merged_away && working.kernel == nullptr &&
+                        working.group.reduction == tile::Reduction::None &&
+                        working.group.domain == type.shape &&
+                        same_order(type.shape, working.group.layout, type.layout);
+      const bool related = same && std::any_of(from.begin(), from.end(), [&](int producer) {
+                             return working.ancestors.meets(at(producer).ids);
+                           });
+      if (related && join_with(number, {}, node, from)) return true;
+    }
+    return false;
+  }
+
+  // Puts a reduction into a group that reduces the same axes and reads the same memory.
+  bool reduce_beside(Node* node, const ViewedValue& viewed, tile::Reduction form,
+                     const std::vector<int>& from) {
+    const TensorType& type = node->operand(0)->type();
+    const int last = static_cast<int>(groups_.size()) - 1;
+    for (int number = last; number >= 0 && number > last - kSiblings; --number) {
+      WorkingGroup& working = at(number);
+      const FusionGroup& group = working.group;
+      if (working.merged_away || working.kernel != nullptr || group.reduction != form ||
+          group.domain != type.shape || !same_order(type.shape, group.layout, type.layout) ||
+          group.reduced != wide_axes(node->attribute<Axes>(0), type.shape) ||
+          group.nodes.size() >= kMostNodes || !reads(working, viewed.base) ||
+          !acyclic(number, from)) {
+        continue;
+      }
+      const auto placed = place(group, node->result()->type().shape);
+      DomainAxes axes;
+      for (uint32_t i = 0; i < type.shape.size(); ++i) axes.push_back(static_cast<int8_t>(i));
+      if (!placed || placed->full || !collapses(group, viewed, axes)) continue;
+      working.external.push_back(viewed);
+      working.external_axes.push_back(axes);
+      join(number, node, *placed, {}, from);
+      return true;
+    }
+    return false;
+  }
+
+  static bool reads(const WorkingGroup& working, const Value* base) {
+    return std::any_of(working.external.begin(), working.external.end(),
+                       [&](const ViewedValue& viewed) { return viewed.base == base; });
+  }
+
+  // The axes that are not of size 1.
+  static Axes wide_axes(const Axes& axes, const Shape& shape) {
+    Axes wide;
+    for (int64_t axis : axes) {
+      if (!shape[static_cast<size_t>(axis)].is(1)) wide.push_back(axis);
+    }
+    return wide;
   }
 
   // Whether an ally would turn an elementwise candidate into rows: it is the better candidate
@@ -414,14 +477,16 @@ class Fuser {
         try_reduce_in(producer, node, viewed, form, from)) {
       return;
     }
+    if ((producer < 0 || is_index(*viewed.base) || at(producer).kernel != nullptr) &&
+        reduce_beside(node, viewed, form, from)) {
+      return;
+    }
     const int number = new_group();
     FusionGroup& group = at(number).group;
     group.domain = type.shape;
     group.layout = type.layout;
     group.reduction = form;
-    for (int64_t axis : axes) {
-      if (!type.shape[static_cast<size_t>(axis)].is(1)) group.reduced.push_back(axis);
-    }
+    group.reduced = wide_axes(axes, type.shape);
     PlacedValue source{{}, true};
     for (uint32_t i = 0; i < type.shape.size(); ++i)
       source.domain_axis.push_back(static_cast<int8_t>(i));
@@ -441,7 +506,7 @@ class Fuser {
     WorkingGroup& working = at(producer);
     const TensorType& type = node->operand(0)->type();
     if (working.group.nodes.size() >= kMostNodes) return false;
-    if (type.shape.size() >= 3 && type.layout != working.group.layout) return false;
+    if (!same_order(type.shape, type.layout, working.group.layout)) return false;
     const PlacedValue& made = fusion_.placed(viewed.base);
     if (!made.full) return false;
     const auto reader = place(working.group, type.shape);

@@ -100,12 +100,37 @@ Results LoweringRecorder::expand(const OpDef& op, std::span<Value* const> operan
     }
     LAMELLA_CHECK(results[i].shape() == promised.shape);
     if (promised.shape.size() >= 3 && results[i].type().layout != promised.layout) {
-      results[i] = ops::with_layout(Operand(results[i]).at(location),
-                                    static_cast<int64_t>(promised.layout));
+      results[i] =
+          ops::with_layout(Operand(results[i]).at(location), static_cast<int64_t>(promised.layout));
     }
     values.push_back(results[i].value());
   }
   return Results(values);
+}
+
+Graph lower(const Graph& graph) {
+  Graph lowered{.inputs = graph.inputs, .nodes = {}, .outputs = {}};
+  LoweringRecorder recorder(lowered);
+  RecorderScope scope(recorder);
+  std::unordered_map<const Value*, Ref<Value>> made;
+  const auto mapped = [&](const Ref<Value>& value) {
+    const auto found = made.find(value.get());
+    return found == made.end() ? value : found->second;
+  };
+  for (const Ref<Node>& node : graph.nodes) {
+    std::vector<Ref<Value>> held;
+    std::vector<Value*> operands;
+    for (const Ref<Value>& operand : node->operands()) {
+      held.push_back(mapped(operand));
+      operands.push_back(held.back().get());
+    }
+    const Results results =
+        recorder.record(node->op(), operands, node->attributes_ref(), node->location());
+    for (size_t i = 0; i < results.size(); ++i) made[node->result(i)] = results[i];
+  }
+  for (const Ref<Value>& output : graph.outputs) lowered.outputs.push_back(mapped(output));
+  remove_dead_nodes(lowered);
+  return lowered;
 }
 
 }  // namespace lamella

@@ -33,6 +33,10 @@ class LAMELLA_API LoweringRecorder final : public Recorder {
   int64_t shared_nodes_ = 0;
 };
 
+// The graph with its composites expanded, equal nodes shared and dead ones removed. Its inputs are
+// those of `graph`.
+LAMELLA_API Graph lower(const Graph& graph);
+
 // What `op` of these operands simplifies to, bit for bit; nothing if it does not.
 LAMELLA_API Ref<Value> simplify(const OpDef& op, std::span<Value* const> operands,
                                 const Attributes* attributes, const TensorType& result);

@@ -52,9 +52,39 @@ std::optional<InlineVector<int8_t, kMaxRank>> match_shapes(const Shape& to, cons
   return axes;
 }
 
+bool same_order(const Shape& shape, Layout a, Layout b) {
+  if (a == b || shape.size() < 3) return true;
+  const auto wide = [&](Layout layout) {
+    Axes order;
+    for (int64_t axis : physical_order(layout, rank(shape))) {
+      if (!shape[static_cast<size_t>(axis)].is(1)) order.push_back(axis);
+    }
+    return order;
+  };
+  return wide(a) == wide(b);
+}
+
 InlineVector<Dim, kMaxRank> base_strides(const Value& base) {
   return strides_of(base.type());
 }
+
+namespace {
+
+// From where to where a view may begin on an operand's axis without reaching beyond it.
+std::pair<Dim, Dim> dynamic_range(const Node& view, const ViewMap& map, size_t axis) {
+  const Dim size = view.operand(0)->type().shape[axis];
+  for (size_t i = 0; i < map.source_axis.size(); ++i) {
+    if (map.source_axis[i] != static_cast<int>(axis)) continue;
+    const Dim length = view.result()->type().shape[i];
+    if (length.is(0)) return {0, size};
+    const Dim reach = (length - 1) * map.step[i];
+    return map.step[i] < 0 ? std::pair(Dim(0) - reach, size - 1)
+                           : std::pair(Dim(0), size - 1 - reach);
+  }
+  return {0, size - 1};
+}
+
+}  // namespace
 
 ViewedValue resolve_views(Value* value) {
   const Node* node = value->producer();
@@ -78,7 +108,10 @@ ViewedValue resolve_views(Value* value) {
         {.axis = static_cast<int8_t>(base_axis),
          .start = map.start[i] * inner.step[i],
          .number = dynamic < 0 ? nullptr : node->operand(static_cast<size_t>(dynamic)),
-         .multiplier = inner.step[i]});
+         .multiplier = inner.step[i],
+         .low = dynamic_range(*node, map, i).first,
+         .high = dynamic_range(*node, map, i).second,
+         .view = node});
   }
   return viewed;
 }
@@ -123,7 +156,7 @@ Value* memory_owner(Value* value) {
 namespace {
 
 bool lies_row_major(const Value& value) {
-  return value.type().layout == Layout::RowMajor || value.type().shape.size() < 3;
+  return same_order(value.type().shape, value.type().layout, Layout::RowMajor);
 }
 
 // Whether a value has memory of its own that a view can point into.

@@ -22,6 +22,8 @@ struct ViewedValue {
     Dim start;           // static
     Value* number;       // plus this number (may be null) ...
     int64_t multiplier;  // ... times this
+    Dim low, high;       // the number's accepted values
+    const Node* view;    // whose number it is
   };
   std::vector<Offset> offsets;
 
@@ -31,6 +33,9 @@ struct ViewedValue {
 LAMELLA_API ViewedValue resolve_views(Value* value);
 // The same, broadcast to a shape by NumPy's rule.
 LAMELLA_API ViewedValue resolve_views(Value* value, const Shape& broadcast);
+
+// Whether elements lie in one order under both layouts: axes of size 1 do not count.
+LAMELLA_API bool same_order(const Shape& shape, Layout a, Layout b);
 
 // Whether it reads every element of its base once, in the same order (axes of size 1 aside).
 LAMELLA_API bool reads_all_in_order(const ViewedValue& viewed, const Shape& shape);

@@ -30,6 +30,16 @@ int64_t floor_division(int64_t a, int64_t b) {
   return quotient - ((a % b != 0) && ((a < 0) != (b < 0)));
 }
 
+constexpr int64_t kLargest = int64_t{1} << 62;
+
+// The result of an operation on integers, or an error if it left the range of sizes.
+int64_t checked(bool overflow, int64_t result) {
+  if (overflow || result >= kLargest || result <= -kLargest) {
+    fail(ErrorKind::Value, "a size beyond 2^62 is not supported");
+  }
+  return result;
+}
+
 }  // namespace
 
 // Entries are never removed: symbols are numbered from 0 in every graph, so the table stays small.
@@ -144,17 +154,29 @@ int64_t Dim::evaluate(std::span<const int64_t> bindings) const {
 }
 
 Dim operator+(Dim a, Dim b) {
-  if (a.known() && b.known()) return a.bits_ + b.bits_;
+  if (a.known() && b.known()) {
+    int64_t result = 0;
+    const bool overflow = __builtin_add_overflow(a.bits_, b.bits_, &result);
+    return checked(overflow, result);
+  }
   return sum(a, b, 1);
 }
 
 Dim operator-(Dim a, Dim b) {
-  if (a.known() && b.known()) return a.bits_ - b.bits_;
+  if (a.known() && b.known()) {
+    int64_t result = 0;
+    const bool overflow = __builtin_sub_overflow(a.bits_, b.bits_, &result);
+    return checked(overflow, result);
+  }
   return sum(a, b, -1);
 }
 
 Dim operator*(Dim a, Dim b) {
-  if (a.known() && b.known()) return a.bits_ * b.bits_;
+  if (a.known() && b.known()) {
+    int64_t result = 0;
+    const bool overflow = __builtin_mul_overflow(a.bits_, b.bits_, &result);
+    return checked(overflow, result);
+  }
   DimTable& table = DimTable::instance();
   std::lock_guard lock(table.mutex);
   Polynomial result;

@@ -14,7 +14,9 @@ namespace lamella {
 // least 2: sizes 0 and 1 change which rules apply and are always known.
 class LAMELLA_API Dim {
  public:
-  constexpr Dim(int64_t size = 0) : bits_(size) {}  // NOLINT: an integer is a Dim
+  // Integers below -2^62 become the smallest: no rule accepts either.
+  constexpr Dim(int64_t size = 0)  // NOLINT: an integer is a Dim
+      : bits_(size > kExpressionLimit ? size : kExpressionLimit + 1) {}
 
   // The symbol printed as s<index>.
   static Dim symbol(int index);
@@ -32,6 +34,7 @@ class LAMELLA_API Dim {
   // Equality of value for every binding; two different expressions may still meet for some.
   friend constexpr bool operator==(Dim a, Dim b) { return a.bits_ == b.bits_; }
 
+  // Throw Value if the result is an integer beyond 2^62.
   friend LAMELLA_API Dim operator+(Dim a, Dim b);
   friend LAMELLA_API Dim operator-(Dim a, Dim b);
   friend LAMELLA_API Dim operator*(Dim a, Dim b);

@@ -65,45 +65,6 @@ const char* format_of(DType dtype) {
   return "B";
 }
 
-std::optional<DType> dtype_of_format(const char* format, Py_ssize_t item_size) {
-  if (format == nullptr) return DType::UInt8;
-  if (*format == '=' || *format == '@' || *format == '<') ++format;
-  switch (*format) {
-    case '?':
-      return DType::Bool;
-    case 'e':
-      return DType::Float16;
-    case 'f':
-      return DType::Float32;
-    case 'd':
-      return DType::Float64;
-    case 'b':
-    case 'h':
-    case 'i':
-    case 'l':
-    case 'q':
-      return item_size == 1   ? DType::Int8
-             : item_size == 2 ? DType::Int16
-             : item_size == 4 ? DType::Int32
-                              : DType::Int64;
-    case 'B':
-    case 'H':
-    case 'I':
-    case 'L':
-    case 'Q':
-      return item_size == 1   ? DType::UInt8
-             : item_size == 2 ? DType::UInt16
-             : item_size == 4 ? DType::UInt32
-                              : DType::UInt64;
-    case 'Z':
-      if (format[1] == 'f') return DType::Complex64;
-      if (format[1] == 'd') return DType::Complex128;
-      return std::nullopt;
-    default:
-      return std::nullopt;
-  }
-}
-
 int get_buffer(PyObject* self, Py_buffer* view, int flags) {
   auto* object = reinterpret_cast<ExportObject*>(self);
   if ((flags & PyBUF_WRITABLE) != 0 && !object->writable) {
@@ -263,25 +224,69 @@ Tensor number_as(PyObject* number, DType dtype) {
   return Tensor(Value::scalar_of(dtype, static_cast<int64_t>(value)));
 }
 
+}  // namespace
+
+std::optional<DType> dtype_of_format(const char* format, Py_ssize_t item_size) {
+  if (format == nullptr) return DType::UInt8;
+  if (*format == '=' || *format == '@' || *format == '<') ++format;
+  switch (*format) {
+    case '?':
+      return DType::Bool;
+    case 'e':
+      return DType::Float16;
+    case 'f':
+      return DType::Float32;
+    case 'd':
+      return DType::Float64;
+    case 'b':
+    case 'h':
+    case 'i':
+    case 'l':
+    case 'q':
+      return item_size == 1   ? DType::Int8
+             : item_size == 2 ? DType::Int16
+             : item_size == 4 ? DType::Int32
+                              : DType::Int64;
+    case 'B':
+    case 'H':
+    case 'I':
+    case 'L':
+    case 'Q':
+      return item_size == 1   ? DType::UInt8
+             : item_size == 2 ? DType::UInt16
+             : item_size == 4 ? DType::UInt32
+                              : DType::UInt64;
+    case 'Z':
+      if (format[1] == 'f') return DType::Complex64;
+      if (format[1] == 'd') return DType::Complex128;
+      return std::nullopt;
+    default:
+      return std::nullopt;
+  }
+}
+
 // Lists may hold tensors beside numbers and arrays.
-nb::object as_array(PyObject* data) {
+nb::object as_numpy_array(PyObject* data) {
   PyObject* array = PyObject_CallOneArg(numpy_asarray(), data);
   if (array == nullptr) throw_python_error();
   return nb::steal(array);
 }
 
-}  // namespace
+PyObject* array_over(Buffer memory, const TensorType& type, bool writable) {
+  nb::object exported = export_buffer(std::move(memory), type, writable);
+  return as_numpy_array(exported.ptr()).release().ptr();
+}
 
 Tensor tensor_from(PyObject* data, std::optional<DType> dtype) {
   if (is_tensor(data)) return cast_to(tensor_of(data).snapshot(), dtype);
   if (PyBool_Check(data)) return number_as(data, dtype.value_or(DType::Bool));
   if (is_numpy_array(data) || is_numpy_scalar(data)) {
-    return cast_to(from_array(is_numpy_array(data) ? data : as_array(data).ptr()), dtype);
+    return cast_to(from_array(is_numpy_array(data) ? data : as_numpy_array(data).ptr()), dtype);
   }
   if (PyFloat_Check(data)) return number_as(data, dtype.value_or(DType::Float32));
   if (PyLong_Check(data)) return number_as(data, dtype.value_or(DType::Int64));
   if (PyList_Check(data) || PyTuple_Check(data)) {
-    nb::object array = as_array(data);
+    nb::object array = as_numpy_array(data);
     const nb::object kind = array.attr("dtype").attr("char");
     const bool of_doubles = std::strcmp(nb::borrow<nb::str>(kind).c_str(), "d") == 0;
     Tensor tensor = from_array(array.ptr());
@@ -289,7 +294,7 @@ Tensor tensor_from(PyObject* data, std::optional<DType> dtype) {
     return cast_to(std::move(tensor), dtype);
   }
   if (PyObject_CheckBuffer(data) || PyObject_HasAttrString(data, "__array__")) {
-    return cast_to(from_array(as_array(data).ptr()), dtype);
+    return cast_to(from_array(as_numpy_array(data).ptr()), dtype);
   }
   fail(ErrorKind::Type, "[tensor] expected a number, a list, a NumPy array or a Tensor, got {}",
        Py_TYPE(data)->tp_name);
@@ -331,7 +336,7 @@ PyObject* array_of(const Tensor& tensor) {
     }
   }
   nb::object exported = export_buffer(std::move(buffer), type, writable);
-  nb::object array = as_array(exported.ptr());
+  nb::object array = as_numpy_array(exported.ptr());
   if (bfloat16 != nullptr) array = array.attr("view")(nb::handle(bfloat16));
   return array.release().ptr();
 }

@@ -18,6 +18,13 @@ Tensor tensor_over(PyObject* array);
 // A NumPy array over the tensor's memory (a read-only copy if it lies in another layout).
 PyObject* array_of(const Tensor& tensor);
 
+// A NumPy array over row-major memory, which it keeps and pins.
+PyObject* array_over(Buffer memory, const TensorType& type, bool writable);
+// A buffer's dtype by its format; nothing if no dtype has it.
+std::optional<DType> dtype_of_format(const char* format, Py_ssize_t item_size);
+// NumPy's array of any data. Throws what NumPy throws.
+nanobind::object as_numpy_array(PyObject* data);
+
 void add_array_exchange(nanobind::module_& module);
 
 }  // namespace lamella::python

@@ -1,17 +1,26 @@
 // The module lamella._native: the binding, split by topic.
 #include "python/src/array_exchange.h"
 #include "python/src/autodiff.h"
+#include "python/src/cell.h"
 #include "python/src/context.h"
+#include "python/src/dataset.h"
 #include "python/src/dtype_object.h"
 #include "python/src/errors.h"
 #include "python/src/function_object.h"
 #include "python/src/host_lock.h"
+#include "python/src/object_reference.h"
+#include "python/src/parameter_object.h"
 #include "python/src/random.h"
 #include "python/src/tensor_object.h"
+#include "python/src/train.h"
 #include <nanobind/nanobind.h>
+
+#include "lamella/base/env.h"
 
 NB_MODULE(_native, module) {
   namespace bind = lamella::python;
+  // Objects that outlive the interpreter are told about only where somebody looks for them.
+  nanobind::set_leak_warnings(lamella::environment_integer("LAMELLA_LEAKS", 0, 0, 1) == 1);
   bind::install_host();
   bind::add_error_translation();
   bind::add_dtypes(module);
@@ -21,4 +30,17 @@ NB_MODULE(_native, module) {
   bind::add_random(module);
   bind::add_autodiff(module);
   bind::add_context(module);
+  nanobind::module_ nn = module.def_submodule("nn");
+  bind::install_object_owner();
+  bind::add_parameter_type(nn);
+  bind::add_cells(nn);
+  bind::add_layers(nn);
+  bind::add_losses(nn);
+  bind::add_optimizers(nn);
+  nanobind::module_ data = module.def_submodule("data");
+  bind::add_datasets(data);
+  bind::add_transforms(data);
+  nanobind::module_ train = module.def_submodule("train");
+  bind::add_callbacks(train);
+  bind::add_train(train);
 }

@@ -46,6 +46,10 @@ const Case kCases[] = {
     {"wide groups", {1, 64, 6, 6}, 64, {3, 3}, {{2, 2}, {1, 1}, {1, 1}, {1, 1}, 2}},
     {"depthwise", {2, 16, 9, 9}, 16, {3, 3}, {{1, 1}, {1, 1}, {1, 1}, {1, 1}, 16}},
     {"depthwise, stride 2", {2, 24, 9, 9}, 24, {5, 5}, {{2, 2}, {2, 2}, {2, 2}, {1, 1}, 24}},
+    {"depthwise, 7 wide, dilated", {3, 19, 6, 8}, 19, {3, 7}, {{1, 1}, {1, 6}, {1, 6}, {1, 2}, 19}},
+    {"depthwise, 5x5, wide", {2, 75, 12, 12}, 75, {5, 5}, {{1, 1}, {2, 2}, {2, 2}, {1, 1}, 75}},
+    {"depthwise, dilated", {2, 70, 9, 9}, 70, {3, 3}, {{1, 1}, {2, 2}, {2, 2}, {2, 2}, 70}},
+    {"depthwise, many images", {33, 16, 4, 5}, 16, {5, 5}, {{1, 2}, {1, 0}, {3, 4}, {1, 1}, 16}},
     {"depthwise, multiplier 2", {1, 6, 5, 5}, 12, {3, 3}, {{1, 1}, {1, 1}, {1, 1}, {1, 1}, 6}},
     {"one channel", {3, 1, 12, 12}, 6, {5, 5}, {{1, 1}, {2, 2}, {2, 2}, {1, 1}, 1}},
     {"one output channel", {2, 8, 6, 6}, 1, {3, 3}, {{1, 1}, {1, 1}, {1, 1}, {1, 1}, 1}},
@@ -231,6 +235,15 @@ TEST(Convolution, OwnKernelsGiveTheSameBitsForAnyThreadCount) {
   expect_same_bits_for_any_thread_count(o.bias, [&] {
     convolution_backward_weights(o.x, o.y, o.weight, &o.bias.view(), test.options);
   });
+}
+
+TEST(Convolution, DepthwiseWeightGradientsHaveTheSameBitsForAnyThreadCount) {
+  const Case test{"", {5, 40, 9, 9}, 40, {5, 5}, {{2, 2}, {2, 2}, {2, 2}, {1, 1}, 40}};
+  for (DType dtype : {DType::Float32, DType::BFloat16, DType::Float16}) {
+    Operands o(test, dtype, true, true);
+    expect_same_bits_for_any_thread_count(
+        o.weight, [&] { convolution_backward_weights(o.x, o.y, o.weight, nullptr, test.options); });
+  }
 }
 
 TEST(Convolution, RefusesWhatDoesNotFit) {

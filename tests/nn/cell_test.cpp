@@ -10,6 +10,7 @@
 #include "lamella/nn/normalization.h"
 #include "lamella/ops/functions.h"
 #include "lamella/ops/tensor_operators.h"
+#include "lamella/transform/grad.h"
 
 namespace lamella::nn {
 namespace {
@@ -131,6 +132,20 @@ TEST(Cell, NodesKnowTheirLayer) {
   EXPECT_EQ(current_layer(), nullptr);
 }
 
+TEST(Cell, ErrorsNameTheLineThatCallsTheLayer) {
+  const auto net =
+      make_ref<SequentialCell>(std::vector<Ref<Cell>>{make_ref<ReLU>(), make_ref<Dense>(3, 2)});
+  const Tensor x = floats({1, 4}, {1, 2, 3, 4});
+  const int line = __LINE__ + 2;
+  try {
+    (*net)(x);
+    FAIL() << "4 features do not fit a layer of 3";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.location().line, line);
+    EXPECT_THAT(error.location().file, HasSubstr("cell_test.cpp"));
+  }
+}
+
 TEST(Cell, HooksSeeAndReplaceInputsAndOutputs) {
   const auto dense = make_ref<Identity>();
   dense->add_forward_pre_hook(
@@ -138,6 +153,24 @@ TEST(Cell, HooksSeeAndReplaceInputsAndOutputs) {
   dense->add_forward_hook(
       [](Cell&, const Tensors&, const Tensors& outputs) { return Tensors{outputs[0] * 10.0}; });
   EXPECT_EQ((*dense)(floats({1}, {2})).item(), 30);
+}
+
+TEST(Cell, BackwardHooksSeeAndReplaceGradients) {
+  const auto cell =
+      make_ref<Dense>(1, 1, DenseOptions{.weight_init = floats({1, 1}, {3}), .bias = Bias::None});
+  cell->add_backward_pre_hook(
+      [](Cell&, const Tensors& outputs) { return Tensors{outputs[0] * 10.0}; });
+  std::vector<float> seen;
+  cell->add_backward_hook([&](Cell&, const Tensors& inputs, const Tensors& outputs) {
+    seen = {static_cast<float>(inputs[0].item()), static_cast<float>(outputs[0].item())};
+    return Tensors{inputs[0] + 1.0};
+  });
+  const Tensor x = floats({1, 1}, {5});
+  const Tensor wrt[] = {x, cell->weight()->tensor()};
+  const auto gradients = grad([&] { return ops::sum((*cell)(x)); }, wrt);
+  EXPECT_EQ(seen, (std::vector<float>{30, 10}));
+  EXPECT_EQ(gradients[0].item(), 31);
+  EXPECT_EQ(gradients[1].item(), 50);
 }
 
 TEST(Cell, ToFloatComputesInThatDtypeAndKeepsParameters) {

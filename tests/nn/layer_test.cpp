@@ -56,6 +56,16 @@ TEST(Conv2d, PadsAsItsModeSays) {
   EXPECT_THROW(Conv2d(3, 4, 3, {.group = 2}), Error);
 }
 
+TEST(Conv2dTranspose, SpreadsEachElementOverItsKernel) {
+  const Tensor x = ramp({1, 1, 2, 2});
+  Conv2dTranspose valid(1, 1, 2, {.stride = 2, .pad_mode = PadMode::Valid, .weight_init = "ones"});
+  expect_near(valid(x), {1, 1, 2, 2, 1, 1, 2, 2, 3, 3, 4, 4, 3, 3, 4, 4});
+  Conv2dTranspose same(1, 1, 3, {.stride = 2, .weight_init = "ones"});
+  EXPECT_EQ(same(x).shape(), (Shape{1, 1, 4, 4}));
+  Conv2dTranspose sparse(1, 1, 1, {.stride = 2, .weight_init = "ones"});
+  expect_near(sparse(x), {1, 0, 2, 0, 0, 0, 0, 0, 3, 0, 4, 0, 0, 0, 0, 0});
+}
+
 TEST(BatchNorm, MovesItsStatisticsInTrainingOnly) {
   BatchNorm1d norm(1, {.eps = 0, .momentum = 0.9});
   const Tensor x = floats({4, 1}, {1, 2, 3, 6});  // mean 3, variance 3.5, unbiased 14 / 3
@@ -145,6 +155,24 @@ TEST(Loss, Regressions) {
   expect_near(SmoothL1Loss()(x, y), {0, 0.125f, 1.5f, 0});
   expect_near(BCEWithLogitsLoss()(floats({2}, {0, 2}), floats({2}, {1, 0})),
               {(0.6931472f + 2.1269281f) / 2});
+}
+
+TEST(Loss, OfProbabilitiesAndRobust) {
+  const Tensor logs = floats({2, 2}, {-1, -2, -3, -4});
+  expect_near(NLLLoss()(logs, Tensor::from_vector<int32_t>({2}, {1, 0})), {2.5f});
+  expect_near(BCELoss()(floats({2}, {0.5f, 0.25f}), floats({2}, {1, 0})),
+              {(0.6931472f + 0.2876821f) / 2});
+  const Tensor x = floats({2}, {0.5f, 3}), zeros = floats({2}, {0, 0});
+  expect_near(HuberLoss(Reduction::None)(x, zeros), {0.125f, 2.5f});
+  expect_near(RMSELoss()(x, zeros), {std::sqrt(9.25f / 2)});
+}
+
+TEST(GroupNorm, NormalisesGroupsOfChannels) {
+  GroupNorm norm(1, 2, {.eps = 0});
+  const float deviation = std::sqrt(3.5f);
+  expect_near(norm(floats({1, 2, 2}, {1, 2, 3, 6})),
+              {-2 / deviation, -1 / deviation, 0, 3 / deviation});
+  EXPECT_THROW(GroupNorm(2, 3), Error);
 }
 
 TEST(Initializer, DrawsWithinItsBounds) {

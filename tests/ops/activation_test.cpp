@@ -1,7 +1,7 @@
 // Activations: values at special points, gradients by finite differences.
 #include <limits>
 
-#include "gradients.h"
+#include "tests/ops/gradients.h"
 
 namespace lamella::test {
 namespace {
@@ -49,6 +49,11 @@ TEST(Activation, GeluKeepsItsDigitsFarBelowZero) {
     const double inner = std::sqrt(2 / M_PI) * (at + 0.044715 * at * at * at);
     EXPECT_NEAR(form[i], 0.5 * at * (1 + std::tanh(inner)), 1e-9);
   }
+}
+
+TEST(Activation, PowersOfTwoAreExactInFloat64) {
+  const Tensor x = doubles({1}, std::vector<double>{10});
+  EXPECT_EQ(ops::exp2(x).item(), 1024);
 }
 
 TEST(Activation, GradientsMatchFiniteDifferences) {

@@ -1,5 +1,5 @@
 // Convolution against its definition, and all its gradients.
-#include "gradients.h"
+#include "tests/ops/gradients.h"
 
 namespace lamella::test {
 namespace {

@@ -1,7 +1,7 @@
 // Indexing: NumPy's results, gradients that add up over repeats, and bounds that are checked.
 #include <numeric>
 
-#include "gradients.h"
+#include "tests/ops/gradients.h"
 
 #include "lamella/ops/index.h"
 #include "lamella/runtime/counters.h"

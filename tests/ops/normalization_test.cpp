@@ -1,5 +1,5 @@
 // Normalisation: values, gradients of every order, both memory orders, number of kernels.
-#include "gradients.h"
+#include "tests/ops/gradients.h"
 
 #include "lamella/runtime/counters.h"
 
@@ -108,6 +108,18 @@ TEST(BatchNorm, OfHalfPrecisionKeepsStatisticsInFloat32) {
   EXPECT_EQ(results[0].dtype(), DType::Float16);
   EXPECT_EQ(results[1].dtype(), DType::Float32);
   expect_near(widened(results[1]), widened(ops::mean(ops::cast(x, DType::Float64), {0})), 1e-6);
+}
+
+TEST(BatchNorm, ReadsItsOperandOnceForTheStatisticsAndOnceMore) {
+  const Tensor x = ops::cast(ops::with_layout(doubles({8, 16, 5, 5}), 1), DType::Float32);
+  const Tensor weight = ops::cast(doubles({16}), DType::Float32);
+  x.wait();
+  weight.wait();
+  // Both moments, what follows from them for each channel, the result.
+  EXPECT_LE(launches_of([&] { ops::batch_norm(x, weight, weight)[0].wait(); }), 3);
+  EXPECT_LE(
+      launches_of([&] { ops::batch_norm_backward(x, weight, weight, weight, x, 1e-5)[0].wait(); }),
+      3);
 }
 
 TEST(BatchNorm, OfNothingIsNaN) {

@@ -1,7 +1,7 @@
 // Pooling: edges, both memory orders, gradients.
 #include <numeric>
 
-#include "gradients.h"
+#include "tests/ops/gradients.h"
 
 namespace lamella::test {
 namespace {

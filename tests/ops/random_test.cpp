@@ -1,7 +1,7 @@
 // Random numbers: the documented words, state, and independence of how they are computed.
 #include "lamella/ops/random.h"
 
-#include "gradients.h"
+#include "tests/ops/gradients.h"
 
 #include "lamella/runtime/counters.h"
 

@@ -1,5 +1,5 @@
 // Moving elements and making tensors.
-#include "gradients.h"
+#include "tests/ops/gradients.h"
 
 namespace lamella::test {
 namespace {

@@ -1,7 +1,7 @@
 // Softmax, its relatives and the losses over classes.
 #include <limits>
 
-#include "gradients.h"
+#include "tests/ops/gradients.h"
 
 #include "lamella/runtime/counters.h"
 

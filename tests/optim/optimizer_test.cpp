@@ -9,6 +9,7 @@
 #include "lamella/ops/functions.h"
 #include "lamella/ops/tensor_operators.h"
 #include "lamella/optim/adam.h"
+#include "lamella/optim/adaptive.h"
 #include "lamella/optim/sgd.h"
 #include "lamella/runtime/counters.h"
 
@@ -103,6 +104,48 @@ TEST(AdamWeightDecay, DecaysBesideTheGradient) {
     p -= 0.1 * (m / (std::sqrt(v) + 1e-6) + 0.2 * p);
     EXPECT_NEAR(only(weight), p, 5e-6) << "step " << t;
   }
+}
+
+TEST(RmsProp, FollowsItsFormulaWithAndWithoutCentering) {
+  for (const Centering centering : {Centering::Off, Centering::On}) {
+    const auto weight = parameter("w", {1}, {1});
+    RMSProp optimizer(
+        Parameters{weight},
+        {.learning_rate = 0.01, .momentum = 0.5, .epsilon = 1e-6, .centering = centering});
+    double p = 1, s = 1, a = 0, v = 0;
+    for (int t = 1; t <= 6; ++t) {
+      const double g = std::sin(t);
+      optimizer({floats({1}, {static_cast<float>(g)})});
+      s = 0.9 * s + 0.1 * g * g;
+      if (centering == Centering::On) a = 0.9 * a + 0.1 * g;
+      v = 0.5 * v + 0.01 * g / std::sqrt(s - a * a + 1e-6);
+      p -= v;
+      EXPECT_NEAR(only(weight), p, 2e-6) << "step " << t;
+    }
+  }
+}
+
+TEST(Adagrad, DividesByTheRootOfTheSumOfSquares) {
+  const auto weight = parameter("w", {1}, {1});
+  Adagrad optimizer(Parameters{weight}, {.accum = 0.25, .learning_rate = 0.5});
+  optimizer({floats({1}, {2})});
+  EXPECT_FLOAT_EQ(only(weight), static_cast<float>(1 - 1 / std::sqrt(4.25)));
+}
+
+TEST(AdaMax, DividesByTheLargestGradient) {
+  const auto weight = parameter("w", {1}, {1});
+  AdaMax optimizer(Parameters{weight}, {.learning_rate = 0.1});
+  optimizer({floats({1}, {2})});  // m = 0.2, u = 2, correction 0.1: a step of 0.1
+  EXPECT_NEAR(only(weight), 0.9, 1e-6);
+}
+
+TEST(Lamb, ScalesItsStepByTheParameter) {
+  const auto weight = parameter("w", {2}, {3, 4});
+  Lamb optimizer(Parameters{weight}, 0.1);
+  optimizer({floats({2}, {1, 1})});  // direction (1, 1), ratio 5 / sqrt(2)
+  const double step = 0.1 * 5 / std::sqrt(2.0);
+  EXPECT_NEAR(weight->tensor().to_vector<float>()[0], 3 - step, 1e-5);
+  EXPECT_NEAR(weight->tensor().to_vector<float>()[1], 4 - step, 1e-5);
 }
 
 TEST(Optimizer, SixteenBitParametersKeepFloat32State) {

@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 import tomllib
 from mindspore import Tensor, ops
-from mindspore.mint.nn import functional as F
+from mindspore.mint.nn import functional
 
 TABLES = Path(__file__).parents[2] / "python/names"
 MODULES = [
     ("ops", "functions", ops),
     ("mint", "functions", mint),
-    ("mint", "nn_functional", F),
+    ("mint", "nn_functional", functional),
     ("numpy", "functions", mnp),
 ]
 

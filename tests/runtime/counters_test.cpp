@@ -115,6 +115,21 @@ TEST(Failure, AFailedStepLeavesEverythingAsItWasAndTheNextOneTrains) {
   EXPECT_NE(bytes_of(network.weights[0]), before[0]);
 }
 
+TEST(Failure, AViewNeverReachesBeyondItsOperand) {
+  const Tensor x = Tensor::from_vector<float>({6}, {0, 1, 2, 3, 4, 5});
+  const auto elements = [&](int64_t start, int64_t length, int64_t step) {
+    return ops::narrow(x, start, 0, Shape{length}, step).to_vector<float>();
+  };
+  EXPECT_EQ(elements(1, 3, 2), (std::vector<float>{1, 3, 5}));
+  EXPECT_EQ(elements(5, 3, -2), (std::vector<float>{5, 3, 1}));
+  EXPECT_THROW(elements(2, 3, 2), Error);
+  EXPECT_THROW(elements(3, 3, -2), Error);
+  EXPECT_THROW(elements(-1, 1, 1), Error);
+  EXPECT_THROW(elements(1 << 30, 1, 1), Error);
+  EXPECT_THROW((void)ops::narrow(x, ops::sum(x), 0, Shape{1}), Error) << "a start that is computed";
+  EXPECT_THROW(ops::narrow_update(x, 5, x, 0).wait(), Error);
+}
+
 TEST(Failure, NamesTheOperatorTheIndexAndTheLine) {
   const Tensor table = Tensor::from_vector<float>({3, 1}, {1, 2, 3});
   const Tensor indices = Tensor::from_vector<int32_t>({1}, {7});

@@ -3,7 +3,6 @@
 #include "tests/tile/guarded_copy.h"
 #include "tests/tile/sample_programs.h"
 
-
 namespace lamella::tile {
 namespace {
 

@@ -2,11 +2,10 @@
 // count, and touch nothing outside their matrices.
 #include "tests/tile/guarded_copy.h"
 #include "tests/tile/sample_programs.h"
+#include <fmt/format.h>
 
 #include "lamella/base/parallel.h"
 #include "lamella/tile/cpu/matmul_kernel.h"
-
-#include <fmt/format.h>
 
 namespace lamella::tile {
 namespace {

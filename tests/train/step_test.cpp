@@ -93,6 +93,21 @@ TEST(TrainOneStep, MovesAgainstTheGradient) {
   EXPECT_EQ(dense->bias()->tensor().to_vector<float>(), (std::vector<float>{3}));
 }
 
+TEST(TrainOneStep, ScalesTheGradientButNotTheLossItGives) {
+  const auto dense =
+      make_ref<Dense>(1, 1, nn::DenseOptions{.weight_init = 0.0, .bias = nn::Bias::None});
+  dense->to_float(DType::BFloat16);
+  const auto step = make_ref<TrainOneStepCell>(
+      make_ref<WithLossCell>(dense, make_ref<nn::MSELoss>(nn::Reduction::None)),
+      make_ref<optim::SGD>(dense->trainable_params(),
+                           optim::SgdOptions{.learning_rate = 0.5, .loss_scale = 8}),
+      8);
+  const Tensor loss =
+      (*step)(Tensor::from_vector<float>({1, 1}, {1}), Tensor::from_vector<float>({1, 1}, {3}));
+  EXPECT_EQ(ops::sum(loss).item(), 9);
+  EXPECT_EQ(dense->weight()->tensor().item(), 3);
+}
+
 TEST(TrainOneStep, LearnsAndMakesNoGraphAfterTheSecondStep) {
   set_seed(1);
   const auto step = trained_by_adam(perceptron());
@@ -104,6 +119,20 @@ TEST(TrainOneStep, LearnsAndMakesNoGraphAfterTheSecondStep) {
   for (int i = 0; i < 60; ++i) last = (*step)(data.images, data.labels).item();
   EXPECT_EQ(counters().graphs, graphs);
   EXPECT_LT(last, first * 0.9);
+}
+
+TEST(TrainOneStep, IsOneWindowHoweverManyOperations) {
+  const auto step = trained_by_adam(small_conv_net());
+  const Batch data = batch(0, {6, 1, 8, 8}, 5);
+  WindowLimits limits;
+  limits.loop = 8;
+  Window::of_thread().set_limits(limits);
+  Window::of_thread().flush();
+  const int64_t flushes = counters().flushes;
+  for (int i = 0; i < 4; ++i) (*step)(data.images, data.labels);
+  Window::of_thread().flush();
+  EXPECT_EQ(counters().flushes - flushes, 4);
+  Window::of_thread().set_limits({});
 }
 
 // Trains five steps under the window limits, reading values at random places.
@@ -201,6 +230,20 @@ TEST_P(Failures, ABadLabelLeavesEverythingAndTheNextBatchTrains) {
   EXPECT_NE(state_of(*step), before);
   EXPECT_EQ(step->optimizer()->global_step(), 8);
   Window::of_thread().set_limits({});
+}
+
+TEST(TrainOneStep, AFailureNobodyReadIsThrownByTheNextStepAndLeavesEverything) {
+  set_seed(3);
+  const auto step = trained_by_adam(small_conv_net());
+  const Batch good = batch(0, {6, 1, 8, 8}, 5);
+  (*step)(good.images, good.labels);
+  const State before = state_of(*step);
+  (*step)(good.images, Tensor::from_vector<int32_t>({6}, {0, 1, 2, -1, 3, 4}));
+  EXPECT_THROW((*step)(good.images, good.labels), Error);
+  EXPECT_EQ(state_of(*step), before);
+  EXPECT_EQ(step->optimizer()->global_step(), 1);
+  (*step)(good.images, good.labels);
+  EXPECT_NE(state_of(*step), before);
 }
 
 INSTANTIATE_TEST_SUITE_P(Windows, Failures, testing::Values(0, 1, 7, 64));

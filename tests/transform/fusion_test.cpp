@@ -1,6 +1,7 @@
 // How operators are grouped into kernels, seen by the number of launches and the results.
 #include <gtest/gtest.h>
 
+#include "lamella/ir/window.h"
 #include "lamella/ops/functions.h"
 #include "lamella/ops/tensor_operators.h"
 #include "lamella/runtime/counters.h"
@@ -36,6 +37,29 @@ TEST(Fusion, AColumnsResultIsNotReadByTheLoopThatMakesIt) {
   for (float element : (ops::log(total) + largest).to_vector<float>()) {
     EXPECT_NEAR(element, 1 + std::log(3.0F), 1e-6);
   }
+}
+
+TEST(Fusion, TwoSumsOverOneTensorReadItOnce) {
+  const Tensor x = ones({64, 100});
+  EXPECT_EQ(launches_of([&] {
+              const Tensor first = ops::sum(x * x, {0}), second = ops::sum(x, {0});
+              Window::of_thread().flush();
+              EXPECT_EQ(first.to_vector<float>(), std::vector<float>(100, 64));
+              EXPECT_EQ(second.to_vector<float>(), std::vector<float>(100, 64));
+            }),
+            1);
+}
+
+TEST(Fusion, TwoFunctionsOfOneResultShareAKernel) {
+  const Tensor x = ones({64, 100}), y = ones({100});
+  EXPECT_EQ(launches_of([&] {
+              const Tensor total = ops::sum(x, {0});
+              const Tensor first = total * y, second = total + y;
+              Window::of_thread().flush();
+              EXPECT_EQ(first.to_vector<float>(), std::vector<float>(100, 64));
+              EXPECT_EQ(second.to_vector<float>(), std::vector<float>(100, 65));
+            }),
+            2);
 }
 
 TEST(Fusion, AReductionOfSingleElementsIsNone) {

@@ -34,5 +34,14 @@ TEST(Dim, IntegersFloorTowardsMinusInfinity) {
   EXPECT_EQ(floor_div(Dim(3), Dim(-2)), Dim(-2));
 }
 
+TEST(Dim, SizesBeyondTheRangeAreRefused) {
+  const Dim large = int64_t{1} << 61;
+  EXPECT_ANY_THROW((void)(large * 2));
+  EXPECT_ANY_THROW((void)(large * large));
+  EXPECT_ANY_THROW((void)(large + large));
+  EXPECT_ANY_THROW((void)(Dim(0) - large - large));
+  EXPECT_TRUE(Dim(INT64_MIN).known()) << "never mistaken for an expression";
+}
+
 }  // namespace
 }  // namespace lamella

@@ -140,6 +140,11 @@ void Ir::store(LLVMValueRef value, LLVMValueRef address, unsigned alignment) {
   LLVMSetAlignment(LLVMBuildStore(builder_, value, address), alignment);
 }
 
+void Ir::prefetch_for_writing(LLVMValueRef address) {
+  intrinsic("llvm.prefetch", {pointer},
+            {address, integer(i32, 1), integer(i32, 3), integer(i32, 1)});
+}
+
 LLVMValueRef Ir::stack_slot(LLVMTypeRef type, int64_t count, unsigned alignment) {
   // At the start of the entry block, so that a slot asked for inside a loop exists once.
   const LLVMBasicBlockRef here = LLVMGetInsertBlock(builder_);
@@ -169,6 +174,8 @@ void Ir::add_attributes(LLVMValueRef function) {
                                   value.data(), static_cast<unsigned>(value.size())));
   };
   add_enum("nounwind");
+  // A call of pow is that call: not exp2, whose bits differ and which nobody provides.
+  add_text("no-builtins", "");
   if (set_ == InstructionSet::Avx512) {
     add_text("prefer-vector-width", "512");
     add_text("min-legal-vector-width", "512");

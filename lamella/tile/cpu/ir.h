@@ -109,6 +109,8 @@ class Ir {
   LLVMValueRef address(LLVMValueRef base, LLVMValueRef bytes);
   LLVMValueRef load(LLVMTypeRef type, LLVMValueRef address, unsigned alignment);
   void store(LLVMValueRef value, LLVMValueRef address, unsigned alignment);
+  // A hint that never faults.
+  void prefetch_for_writing(LLVMValueRef address);
   // Room in the function's frame for `count` values.
   LLVMValueRef stack_slot(LLVMTypeRef type, int64_t count, unsigned alignment);
 

@@ -32,6 +32,18 @@ LLVMValueRef lane_function(Ir& ir, const math::LibraryFunction& function, LLVMTy
 
 }  // namespace
 
+IrReal scale_float32(IrReal p, IrReal n) {
+  Ir& ir = *p.ir;
+  // AVX-512 has an instruction for it, with the same single rounding.
+  if (ir.set() != InstructionSet::Avx512 || !Ir::is_vector(p.v)) {
+    return math::scale_in_two_steps(p, n);
+  }
+  constexpr int64_t kCurrentRounding = 4;
+  return {&ir, ir.intrinsic("llvm.x86.avx512.mask.scalef.ps.512", {},
+                            {p.v, n.v, LLVMConstNull(LLVMTypeOf(p.v)), ir.integer(ir.i16, -1),
+                             ir.integer(ir.i32, kCurrentRounding)})};
+}
+
 IrReal call_each(const math::LibraryFunction& function, IrReal a) {
   Ir& ir = *a.ir;
   if (!Ir::is_vector(a.v)) return {&ir, ir.call_external(function.name, ir.f64, {a.v})};

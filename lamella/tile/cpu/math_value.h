@@ -153,6 +153,8 @@ IrReal replace_rare(IrMask mask, IrReal value, Rare rare) {
   return {ir, result[0]};
 }
 
+// p * 2^n for whole n within [-252, 254], rounded once.
+IrReal scale_float32(IrReal p, IrReal n);
 // A library function, lane by lane. The loop is a function of its own, once a module.
 IrReal call_each(const math::LibraryFunction& function, IrReal a);
 IrReal call_each(const math::LibraryFunction& function, IrReal a, IrReal b);

@@ -1,5 +1,5 @@
-// The loops around the microkernel: columns in groups whose panels of B are packed, rows in blocks
-// of A, the depth in blocks of both, then panels and rows of registers.
+// The loops around the microkernel: columns and depth in blocks of B whose packed panels stay in
+// cache, rows in blocks of A, then panels and rows of registers.
 #include "lamella/tile/cpu/matmul_kernel.h"
 
 #include <cstring>
@@ -160,9 +160,13 @@ class MatmulRun {
                  .a_memory = memory + plan_.b_bytes,
                  .product_memory = memory + plan_.b_bytes + plan_.a_bytes};
     if (!epilogue_) task.product = matrix(launch_.product, product_, batch);
-    for (int64_t begin = task.columns.begin; begin < task.columns.end;
-         begin += plan_.panel_columns) {
-      run_columns(task, {begin, std::min(task.columns.end, begin + plan_.panel_columns)});
+    const Range rows = task.rows;
+    for (int64_t row = rows.begin; row < rows.end; row += plan_.product_rows) {
+      task.rows = {row, std::min(rows.end, row + plan_.product_rows)};
+      const int64_t end = task.columns.end;
+      for (int64_t column = task.columns.begin; column < end; column += plan_.panel_columns) {
+        run_columns(task, {column, std::min(end, column + plan_.panel_columns)});
+      }
     }
   }
 
@@ -185,27 +189,51 @@ class MatmulRun {
              std::min(columns.end, columns.begin + vectors.end * plan_.lanes)},
             vectors.begin};
   }
-  char* packed_panel(const Task& task, const Panel& panel) const {
-    return task.b_memory + panel.first_vector * plan_.lanes * launch_.depth * plan_.element_bytes;
+  char* packed_panel(const Task& task, const Panel& panel, const Range& depth) const {
+    return task.b_memory + panel.first_vector * plan_.lanes * depth.size() * plan_.element_bytes;
   }
   int64_t packed_row_stride(const Panel& panel) const {
     return panel.vectors * plan_.lanes * plan_.element_bytes;
   }
 
+  // The task's rows by some of its columns, over the whole depth.
   void run_columns(const Task& task, const Range& columns) const {
-    if (plan_.packs_b) {
+    ByteMatrix product = task.product;
+    if (epilogue_) {  // a dense block in scratch memory, addressed like the whole product
+      const int64_t stride = plan_.product_row_elements * plan_.element_bytes;
+      product = {
+          task.product_memory - task.rows.begin * stride - columns.begin * plan_.element_bytes,
+          stride, plan_.element_bytes};
+    }
+    int64_t depth = 0;
+    do {
+      const Range range = {depth, std::min(launch_.depth, depth + plan_.block_depth)};
+      if (plan_.packs_b) pack_b(task, columns, range);
+      // Blocks of rows, nearly equal in height.
+      const int64_t groups = (task.rows.size() + plan_.max_rows - 1) / plan_.max_rows;
+      const int64_t groups_per_block = plan_.block_rows / plan_.max_rows;
+      for (int64_t group = 0; group < groups; group += groups_per_block) {
+        multiply_block(task, columns, groups, {group, std::min(groups, group + groups_per_block)},
+                       range, product);
+      }
+      depth = range.end;
+    } while (depth < launch_.depth);
+    if (epilogue_) run_epilogue(task, product, task.rows, columns);
+  }
+
+  void pack_b(const Task& task, const Range& columns, const Range& depth) const {
+    // A few rows of all panels at a time where rows are adjacent, so that memory is read in order.
+    const bool row_major = task.b.column_stride == size_of(program_.input);
+    const int64_t step = row_major ? 8 : std::max<int64_t>(depth.size(), 1);
+    for (int64_t begin = depth.begin; begin < depth.end; begin += step) {
       for (int64_t i = 0; i < panels_of(columns); ++i) {
         const Panel p = panel(columns, i);
+        const int64_t stride = packed_row_stride(p);
         pack(packing_, program_.input,
-             {task.b.at(0, p.columns.begin), task.b.row_stride, task.b.column_stride},
-             launch_.depth, p.columns.size(), packed_panel(task, p), packed_row_stride(p));
+             {task.b.at(begin, p.columns.begin), task.b.row_stride, task.b.column_stride},
+             std::min(step, depth.end - begin), p.columns.size(),
+             packed_panel(task, p, depth) + (begin - depth.begin) * stride, stride);
       }
-    }
-    // Blocks of rows, nearly equal in height.
-    const int64_t groups = (task.rows.size() + plan_.max_rows - 1) / plan_.max_rows;
-    const int64_t groups_per_block = plan_.block_rows / plan_.max_rows;
-    for (int64_t group = 0; group < groups; group += groups_per_block) {
-      run_block(task, columns, groups, {group, std::min(groups, group + groups_per_block)});
     }
   }
 
@@ -213,25 +241,6 @@ class MatmulRun {
   Range group_rows(const Task& task, int64_t groups, int64_t group) const {
     const Range rows = part(task.rows.size(), groups, group);
     return {task.rows.begin + rows.begin, task.rows.begin + rows.end};
-  }
-
-  void run_block(const Task& task, const Range& columns, int64_t group_count,
-                 const Range& groups) const {
-    const Range rows = {group_rows(task, group_count, groups.begin).begin,
-                        group_rows(task, group_count, groups.end - 1).end};
-    ByteMatrix product = task.product;
-    if (epilogue_) {  // a dense block in scratch memory, addressed like the whole product
-      const int64_t stride = plan_.product_row_elements * plan_.element_bytes;
-      product = {task.product_memory - rows.begin * stride - columns.begin * plan_.element_bytes,
-                 stride, plan_.element_bytes};
-    }
-    int64_t depth = 0;
-    do {
-      const Range range = {depth, std::min(launch_.depth, depth + plan_.block_depth)};
-      multiply_block(task, columns, group_count, groups, range, product);
-      depth = range.end;
-    } while (depth < launch_.depth);
-    if (epilogue_) run_epilogue(task, product, rows, columns);
   }
 
   void multiply_block(const Task& task, const Range& columns, int64_t group_count,
@@ -250,7 +259,7 @@ class MatmulRun {
                                   .accumulate = depth.begin > 0 ? 1 : 0};
       if (plan_.packs_b) {
         arguments.b_row_stride = packed_row_stride(p);
-        arguments.b = packed_panel(task, p) + depth.begin * arguments.b_row_stride;
+        arguments.b = packed_panel(task, p, depth);
       }
       for (int64_t group = groups.begin; group < groups.end; ++group) {
         const Range rows = group_rows(task, group_count, group);

@@ -7,10 +7,15 @@ namespace lamella::tile {
 
 namespace {
 
-constexpr int64_t kBlockDepth = 384;  // rows of A and a panel of B stay near
-constexpr int64_t kBlockRows = 96;    // A's block of 96 x 384 stays in the second cache
-constexpr int64_t kPackedBytes = int64_t{4} << 20;  // packed B of one thread
-constexpr int64_t kUnpackedRows = 32;               // up to here packing B does not pay
+constexpr int64_t kBlockDepth = 384;         // rows of A and a panel of B stay near
+constexpr int64_t kBlockRows = 96;           // A's block of 96 x 512 stays in the second cache
+constexpr int64_t kPackedBytes = 800 << 10;  // a block of B stays in the second cache
+constexpr int64_t kProductRows = 768;        // waiting for the epilogue
+// A row-major B is read in place for few rows, and if it is too large for the caches only for very
+// few: then the time goes into reading it once.
+constexpr int64_t kUnpackedRows = 256;
+constexpr int64_t kUnpackedBytes = int64_t{8} << 20;
+constexpr int64_t kStreamedRows = 4;
 constexpr double kFlopsWorthAThread = 1e6;
 
 constexpr int64_t ceil_divide(int64_t a, int64_t b) {
@@ -46,21 +51,23 @@ MatmulPlan::MatmulPlan(const MatmulSizes& sizes, const MatmulTraits& traits, int
   const int64_t task_columns = std::max<int64_t>(ceil_divide(sizes.columns, column_parts), 1);
   max_rows = static_cast<int>(std::min<int64_t>(largest.rows, task_rows));
   max_vectors = widest_panel(traits.set, max_rows);
-  packs_b = !traits.b_is_row_major || traits.input != product || task_rows > kUnpackedRows;
+  const int64_t b_matrix_bytes = sizes.depth * sizes.columns * element_bytes;
+  packs_b = !traits.b_is_row_major || traits.input != product || task_rows > kUnpackedRows ||
+            (b_matrix_bytes > kUnpackedBytes && task_rows > kStreamedRows);
   block_depth = std::min(kBlockDepth, std::max<int64_t>(sizes.depth, 1));
+  product_rows = traits.has_epilogue ? std::min(task_rows, kProductRows) : task_rows;
   block_rows = std::min(round_up(kBlockRows, max_rows), round_up(task_rows, max_rows));
 
   const int64_t panel = max_vectors * lanes;
-  const int64_t fitting =
-      kPackedBytes / (std::max<int64_t>(sizes.depth, 1) * element_bytes) / panel * panel;
+  const int64_t fitting = kPackedBytes / (block_depth * element_bytes) / panel * panel;
   panel_columns = std::min(round_up(task_columns, panel), std::max(fitting, panel));
 
-  b_bytes = packs_b ? round_up(panel_columns * sizes.depth * element_bytes, 64) : 0;
+  b_bytes = packs_b ? round_up(panel_columns * block_depth * element_bytes, 64) : 0;
   a_bytes =
       traits.a_needs_packing ? round_up(block_rows * (block_depth + lanes) * element_bytes, 64) : 0;
   product_row_elements = panel_columns + lanes;
   product_bytes =
-      traits.has_epilogue ? round_up(block_rows * product_row_elements * element_bytes, 64) : 0;
+      traits.has_epilogue ? round_up(product_rows * product_row_elements * element_bytes, 64) : 0;
 }
 
 }  // namespace lamella::tile

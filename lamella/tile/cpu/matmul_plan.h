@@ -46,9 +46,10 @@ struct MatmulPlan {
   // Within a task.
   int max_rows;           // of a microkernel
   int max_vectors;        // of a panel
-  int64_t panel_columns;  // columns whose panels of B are kept packed at once
-  int64_t block_rows;     // rows of A between two walks over those panels
-  int64_t block_depth;    // of a microkernel call
+  int64_t product_rows;   // rows whose product is finished before the next ones begin
+  int64_t panel_columns;  // columns of a block of B, whose panels are packed at once
+  int64_t block_depth;    // of a block of A and B
+  int64_t block_rows;     // of a block of A
   bool packs_b;
 
   // Scratch memory of a thread: packed B, packed A, a block of the product before the epilogue.

@@ -10,8 +10,6 @@ namespace lamella::tile {
 
 namespace {
 
-constexpr int64_t kUnroll = 4;
-
 // Fields of an argument structure, all of 8 bytes.
 LLVMValueRef field(Ir& ir, LLVMTypeRef type, size_t offset) {
   return ir.load(type, ir.address(ir.parameter(0), ir.word(static_cast<int64_t>(offset))), 8);
@@ -48,17 +46,10 @@ class MicroEmitter {
     const LLVMValueRef accumulates =
         ir_.icmp(LLVMIntNE, word(offsetof(MicroArguments, accumulate)), ir_.word(0));
     Ir::Values sums = ir_.if_then(accumulates, zeros, [&] { return load_product(); });
-    const LLVMValueRef whole = ir_.bit_and(depth, ir_.word(-kUnroll));
-    sums = ir_.loop(ir_.word(0), whole, ir_.word(kUnroll), sums,
-                    [&](LLVMValueRef k, const Ir::Values& carried) {
-                      Ir::Values updated = carried;
-                      for (int64_t step = 0; step < kUnroll; ++step) {
-                        updated = multiply(ir_.add(k, ir_.word(step)), updated);
-                      }
-                      return updated;
-                    });
+    prefetch_next_product();
+    // One step a turn: in a longer body LLVM moves loads ahead until the registers do not suffice.
     sums =
-        ir_.loop(whole, depth, ir_.word(1), sums,
+        ir_.loop(ir_.word(0), depth, ir_.word(1), sums,
                  [&](LLVMValueRef k, const Ir::Values& carried) { return multiply(k, carried); });
     store_product(sums);
     ir_.return_void();
@@ -90,6 +81,15 @@ class MicroEmitter {
             ir_.address(product_row(row), ir_.word(vector * lanes_ * bytes_));
         store_piece(ir_, sums[static_cast<size_t>(row * shape_.vectors + vector)], address,
                     is_last(vector) ? tail_ : Tail{});
+      }
+    }
+  }
+
+  // The rows below are the next call's.
+  void prefetch_next_product() {
+    for (int row = shape_.rows; row < 2 * shape_.rows; ++row) {
+      for (int64_t byte = 0; byte < shape_.vectors * lanes_ * bytes_; byte += 64) {
+        ir_.prefetch_for_writing(ir_.address(product_row(row), ir_.word(byte)));
       }
     }
   }

@@ -1,6 +1,8 @@
 // The loops of a row program: rows, passes over a row, chunks, steps of 64 elements, the rest.
 #include "lamella/tile/cpu/row_emitter.h"
 
+#include <algorithm>
+
 #include "lamella/tile/cpu/reduction_tree.h"
 #include "lamella/tile/cpu/row_walk.h"
 #include "lamella/tile/opcode.h"
@@ -117,19 +119,37 @@ class RowEmitter {
     return true;
   }
 
+  // Short bodies are repeated to keep the loop's own cost small; long ones are not, for the sake of
+  // compile time.
+  int pieces_per_turn(const RowPass& pass) const {
+    int total = 0;
+    for (const int32_t i : pass.evaluated) total += instruction_cost(at(i));
+    return total <= 12 ? 4 : total <= 40 ? 2 : 1;
+  }
+  // Whether one body, always masked, serves for complete and incomplete pieces: where masks cost
+  // little and the body is long.
+  bool always_masked(const RowPass& pass) const {
+    return ir_.set() == InstructionSet::Avx512 && pieces_per_turn(pass) == 1;
+  }
+  LLVMValueRef rounded_down(LLVMValueRef begin, LLVMValueRef end, int64_t step) {
+    return ir_.add(begin, ir_.bit_and(ir_.sub(end, begin), ir_.word(-step)));
+  }
+
   void emit_elementwise_pass(const RowPass& pass, size_t number) {
     const bool cut = program_.reduction == Reduction::None;
-    const LLVMValueRef begin = cut ? ir_.parameter(3) : ir_.word(0);
+    LLVMValueRef begin = cut ? ir_.parameter(3) : ir_.word(0);
     const LLVMValueRef end = cut ? ir_.parameter(4) : length_;
-    const LLVMValueRef step = ir_.word(kRowLanes);
-    const LLVMValueRef whole =
-        ir_.add(begin, ir_.bit_and(ir_.sub(end, begin), ir_.word(-kRowLanes)));
-    ir_.loop(begin, whole, step, [&](LLVMValueRef i) {
-      for (int64_t piece = 0; piece < kPieces; ++piece) {
-        emit_piece(pass, number, ir_.add(i, ir_.word(piece * kLanes)), {});
-      }
-    });
-    ir_.loop(whole, end, ir_.word(kLanes),
+    if (!always_masked(pass)) {
+      const int pieces = pieces_per_turn(pass);
+      const LLVMValueRef whole = rounded_down(begin, end, pieces * kLanes);
+      ir_.loop(begin, whole, ir_.word(pieces * kLanes), [&](LLVMValueRef i) {
+        for (int64_t piece = 0; piece < pieces; ++piece) {
+          emit_piece(pass, number, ir_.add(i, ir_.word(piece * kLanes)), {});
+        }
+      });
+      begin = whole;
+    }
+    ir_.loop(begin, end, ir_.word(kLanes),
              [&](LLVMValueRef i) { emit_piece(pass, number, i, tail_at(i, end)); });
   }
 
@@ -166,26 +186,18 @@ class RowEmitter {
   Ir::Values emit_chunk(const RowPass& pass, size_t number, LLVMValueRef begin) {
     const LLVMValueRef end =
         ir_.intrinsic("llvm.smin", {length_, ir_.add(begin, ir_.word(kChunk))});
-    const LLVMValueRef whole =
-        ir_.add(begin, ir_.bit_and(ir_.sub(end, begin), ir_.word(-kRowLanes)));
-    Ir::Values initial;
+    Ir::Values lanes;
     for (const int32_t i : pass.reductions) {
       const LLVMTypeRef type = Ir::vector(compute_type(ir_, at(i).dtype));
       const LLVMValueRef identity = reduction_identity(ir_, at(i).opcode, at(i).dtype, type);
-      initial.insert(initial.end(), static_cast<size_t>(kPieces), identity);
+      lanes.insert(lanes.end(), static_cast<size_t>(kPieces), identity);
     }
-    Ir::Values lanes = ir_.loop(
-        begin, whole, ir_.word(kRowLanes), initial, [&](LLVMValueRef i, const Ir::Values& carried) {
-          Ir::Values updated = carried;
-          for (int64_t piece = 0; piece < kPieces; ++piece) {
-            const LLVMValueRef position = ir_.add(i, ir_.word(piece * kLanes));
-            const Ir::Values operands = emit_piece(pass, number, position, {});
-            accumulate(pass, operands, static_cast<size_t>(piece), updated);
-          }
-          return updated;
-        });
-    lanes = ir_.if_then(ir_.icmp(LLVMIntSLT, whole, end), lanes,
-                        [&] { return emit_rest(pass, number, whole, end, lanes); });
+    LLVMValueRef position = begin;
+    if (pieces_per_turn(pass) == kPieces) {
+      position = rounded_down(begin, end, kRowLanes);
+      lanes = emit_whole_steps(pass, number, begin, position, lanes);
+    }
+    lanes = emit_pieces_in_turn(pass, number, position, end, lanes);
     Ir::Values partials;
     for (size_t k = 0; k < pass.reductions.size(); ++k) {
       const Instruction& reduction = at(pass.reductions[k]);
@@ -204,46 +216,69 @@ class RowEmitter {
     }
   }
 
-  // The last, incomplete step of a chunk. The accumulators move to memory, so that one piece of
-  // code serves all of them.
-  Ir::Values emit_rest(const RowPass& pass, size_t number, LLVMValueRef begin, LLVMValueRef end,
-                       const Ir::Values& lanes) {
-    std::vector<LLVMValueRef> slots;
-    for (size_t k = 0; k < pass.reductions.size(); ++k) {
-      const LLVMTypeRef type = LLVMTypeOf(lanes[k * kPieces]);
-      slots.push_back(ir_.stack_slot(type, kPieces, 64));
-      for (int64_t piece = 0; piece < kPieces; ++piece) {
-        ir_.store(lanes[k * kPieces + static_cast<size_t>(piece)],
-                  slot_entry(slots[k], type, ir_.word(piece)), 1);
-      }
-    }
-    ir_.loop(begin, end, ir_.word(kLanes), [&](LLVMValueRef i) {
-      const Tail tail = tail_at(i, end);
-      const Ir::Values operands = emit_piece(pass, number, i, tail);
-      const LLVMValueRef piece = ir_.lshr(ir_.sub(i, begin), 4);
-      for (size_t k = 0; k < operands.size(); ++k) {
-        const Instruction& reduction = at(pass.reductions[k]);
-        const LLVMTypeRef type = LLVMTypeOf(operands[k]);
-        const LLVMValueRef address = slot_entry(slots[k], type, piece);
-        const LLVMValueRef lane = ir_.load(type, address, 1);
-        const LLVMValueRef sum =
-            reduction_step(ir_, reduction.opcode, reduction.dtype, lane, operands[k]);
-        ir_.store(ir_.select(tail.mask, sum, lane), address, 1);
-      }
-    });
-    Ir::Values result = lanes;
-    for (size_t k = 0; k < pass.reductions.size(); ++k) {
-      const LLVMTypeRef type = LLVMTypeOf(lanes[k * kPieces]);
-      for (int64_t piece = 0; piece < kPieces; ++piece) {
-        result[k * kPieces + static_cast<size_t>(piece)] =
-            ir_.load(type, slot_entry(slots[k], type, ir_.word(piece)), 1);
-      }
-    }
-    return result;
+  Ir::Values emit_whole_steps(const RowPass& pass, size_t number, LLVMValueRef begin,
+                              LLVMValueRef end, const Ir::Values& lanes) {
+    return ir_.loop(begin, end, ir_.word(kRowLanes), lanes,
+                    [&](LLVMValueRef i, const Ir::Values& carried) {
+                      Ir::Values updated = carried;
+                      for (int64_t piece = 0; piece < kPieces; ++piece) {
+                        const LLVMValueRef position = ir_.add(i, ir_.word(piece * kLanes));
+                        const Ir::Values operands = emit_piece(pass, number, position, {});
+                        accumulate(pass, operands, static_cast<size_t>(piece), updated);
+                      }
+                      return updated;
+                    });
   }
 
-  LLVMValueRef slot_entry(LLVMValueRef slot, LLVMTypeRef type, LLVMValueRef index) {
-    return LLVMBuildGEP2(ir_.builder(), type, slot, &index, 1, "");
+  // One body for all accumulators: after each piece they move one place down, so that the next
+  // piece's is in front. `begin` is where the first accumulator's piece begins.
+  Ir::Values emit_pieces_in_turn(const RowPass& pass, size_t number, LLVMValueRef begin,
+                                 LLVMValueRef end, Ir::Values lanes) {
+    const LLVMValueRef pieces = ir_.lshr(ir_.add(ir_.sub(end, begin), ir_.word(kLanes - 1)), 4);
+    LLVMValueRef position = begin;
+    const bool whole_first = pieces_per_turn(pass) != kPieces && !always_masked(pass);
+    if (whole_first) {
+      position = rounded_down(begin, end, kLanes);
+      lanes = ir_.loop(begin, position, ir_.word(kLanes), lanes,
+                       [&](LLVMValueRef i, const Ir::Values& carried) {
+                         Ir::Values updated = carried;
+                         accumulate(pass, emit_piece(pass, number, i, {}), 0, updated);
+                         return moved_down(updated);
+                       });
+    }
+    lanes = ir_.loop(position, end, ir_.word(kLanes), lanes,
+                     [&](LLVMValueRef i, const Ir::Values& carried) {
+                       const Tail tail = tail_at(i, end);
+                       Ir::Values updated = carried;
+                       accumulate(pass, emit_piece(pass, number, i, tail), 0, updated);
+                       for (size_t k = 0; k < updated.size(); k += kPieces) {
+                         updated[k] = ir_.select(tail.mask, updated[k], carried[k]);
+                       }
+                       return moved_down(updated);
+                     });
+    // Back to their places: up by `pieces` modulo 4.
+    for (const size_t distance : {size_t{1}, size_t{2}}) {
+      const LLVMValueRef bit = ir_.bit_and(pieces, ir_.word(static_cast<int64_t>(distance)));
+      const LLVMValueRef moves = ir_.icmp(LLVMIntNE, bit, ir_.word(0));
+      Ir::Values moved = lanes;
+      for (size_t k = 0; k < lanes.size(); ++k) {
+        const size_t first = k / kPieces * kPieces;
+        const size_t from = first + (k - first + kPieces - distance) % kPieces;
+        moved[k] = ir_.select(moves, lanes[from], lanes[k]);
+      }
+      lanes = moved;
+    }
+    return lanes;
+  }
+
+  static Ir::Values moved_down(const Ir::Values& lanes) {
+    Ir::Values moved = lanes;
+    for (size_t first = 0; first < lanes.size(); first += kPieces) {
+      std::rotate(moved.begin() + static_cast<ptrdiff_t>(first),
+                  moved.begin() + static_cast<ptrdiff_t>(first) + 1,
+                  moved.begin() + static_cast<ptrdiff_t>(first + kPieces));
+    }
+    return moved;
   }
 
   Ir& ir_;

@@ -10,25 +10,7 @@ namespace lamella::tile {
 
 namespace {
 
-// Rough costs in vector instructions a piece; reading a kept row back costs about kReload.
-constexpr int kReload = 3;
-
-int cost(const Instruction& instruction) {
-  if (is_transcendental(instruction.opcode)) return 20;
-  switch (instruction.opcode) {
-    case Opcode::Random:
-      return 60;
-    case Opcode::Sqrt:
-    case Opcode::Rsqrt:
-    case Opcode::Reciprocal:
-    case Opcode::Div:
-    case Opcode::Mod:
-    case Opcode::FloorDiv:
-      return 8;
-    default:
-      return is_low_precision(instruction.dtype) ? 4 : 1;
-  }
-}
+constexpr int kReload = 3;  // the cost of reading a kept row back
 
 class Scheduler {
  public:
@@ -93,7 +75,7 @@ class Scheduler {
     if (!is_element(value) || seen[static_cast<size_t>(value)]) return 0;
     seen[static_cast<size_t>(value)] = 1;
     if (schedule_.slot[static_cast<size_t>(value)] >= 0) return kReload;
-    int total = cost(at(value));
+    int total = instruction_cost(at(value));
     for_operands(value, [&](int32_t operand) { total += recompute_cost(operand, seen); });
     return total;
   }
@@ -165,6 +147,23 @@ class Scheduler {
 };
 
 }  // namespace
+
+int instruction_cost(const Instruction& instruction) {
+  if (is_transcendental(instruction.opcode)) return 20;
+  switch (instruction.opcode) {
+    case Opcode::Random:
+      return 60;
+    case Opcode::Sqrt:
+    case Opcode::Rsqrt:
+    case Opcode::Reciprocal:
+    case Opcode::Div:
+    case Opcode::Mod:
+    case Opcode::FloorDiv:
+      return 8;
+    default:
+      return is_low_precision(instruction.dtype) ? 4 : 1;
+  }
+}
 
 RowSchedule schedule_rows(const Program& program) {
   return Scheduler(program).run();

@@ -28,4 +28,7 @@ struct RowSchedule {
 
 RowSchedule schedule_rows(const Program& program);
 
+// A rough cost in vector instructions a piece.
+int instruction_cost(const Instruction& instruction);
+
 }  // namespace lamella::tile

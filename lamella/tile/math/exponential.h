@@ -6,38 +6,25 @@
 
 namespace lamella::tile::math {
 
-// x rounded to an integer, as a float and as an integer.
+// The integer in a sum with 1.5 * 2^23, whose last place is 1; it must be below 2^22.
 template <typename F>
-struct Rounded {
-  F n;
-  typename F::Int integer;
-};
-
-// float32, |x| below 2^22: adding 1.5 * 2^23 leaves the integer in the low bits.
-template <typename F>
-Rounded<F> round_float32(F shifted) {
-  return {shifted - 0x1.8p23, bits(shifted) - 0x4B400000};
-}
-
-// 2^n for n within [-126, 127].
-template <typename F>
-F power_of_two_float32(typename F::Int n) {
-  return real((n + 127).shl(23));
+F round_float32(F shifted) {
+  return shifted - 0x1.8p23;
 }
 
 // exp(x) = 2^n exp(r) with |r| <= ln(2)/2.
 template <typename F>
 struct ExponentSplit {
-  typename F::Int n;
+  F n;
   F r;
 };
 
 template <typename F>
 ExponentSplit<F> split_exponent(F x) {
-  const auto [n, integer] = round_float32(fma(x, x.constant(0x1.715476p0), x.constant(0x1.8p23)));
+  const F n = round_float32(fma(x, x.constant(0x1.715476p0), x.constant(0x1.8p23)));
   F r = fma(n, x.constant(-0x1.62e400p-1), x);  // ln 2 in two parts, the first of 15 bits
   r = fma(n, x.constant(-0x1.7f7d1cp-20), r);
-  return {integer, r};
+  return {n, r};
 }
 
 // (exp(r) - 1 - r) / r^2 for |r| <= ln(2)/2; 2^-33 of exp(r).
@@ -52,18 +39,14 @@ F exp_float32(F x) {
   x = select(x > 89.0, x.constant(89.0), x);      // beyond: infinity
   x = select(x < -104.0, x.constant(-104.0), x);  // beyond: 0
   const auto [n, r] = split_exponent(x);
-  const F p = fma(exp_remainder(r), r * r, r) + 1.0;
-  // The scale in two factors: the first product is exact, the second rounds once also where the
-  // result is subnormal.
-  const auto half = n.ashr(1);
-  return p * power_of_two_float32<F>(half) * power_of_two_float32<F>(n - half);
+  return scale_float32(fma(exp_remainder(r), r * r, r) + 1.0, n);
 }
 
 // exp(x) for x within [-80, 80], whose results are normal.
 template <typename F>
 F exp_float32_normal(F x) {
   const auto [n, r] = split_exponent(x);
-  return (fma(exp_remainder(r), r * r, r) + 1.0) * power_of_two_float32<F>(n);
+  return scale_float32(fma(exp_remainder(r), r * r, r) + 1.0, n);
 }
 
 // exp(r) - 1 for |r| <= ln(2)/2; 2^-31 relative.
@@ -79,7 +62,8 @@ F expm1_float32(F x) {
   F y = select(x > 89.0, x.constant(89.0), x);
   y = select(y < -20.0, x.constant(-20.0), y);
   const auto [n, r] = split_exponent(y);
-  const F half = power_of_two_float32<F>(n - 1);  // half the power, which is finite for n = 128
+  // Half the power, which is finite for n = 128.
+  const F half = scale_float32(x.constant(0.5), n);
   const F result = fma(half, expm1_reduced(r), half - 0.5) * 2.0;
   return select(x == 0.0, x, result);  // keeps the sign of 0
 }

@@ -171,6 +171,19 @@ inline Plain<double> call_each(const LibraryFunction& function, Plain<double> a,
   return {function.two(a.v, b.v)};
 }
 
+// p * 2^n for whole n within [-252, 254], in two factors: the first product is exact, the second
+// rounds once also where the result is subnormal.
+template <typename F>
+F scale_in_two_steps(F p, F n) {
+  const auto whole = bits(n + 0x1.8p23) - 0x4B400000;  // the last place of the sum is 1
+  const auto half = whole.ashr(1);
+  const auto power = [](auto k) { return real((k + 127).shl(23)); };
+  return p * power(half) * power(whole - half);
+}
+inline Plain<float> scale_float32(Plain<float> p, Plain<float> n) {
+  return scale_in_two_steps(p, n);
+}
+
 // c[0] + c[1] x + c[2] x^2 + ..., by Horner's rule.
 template <typename F, typename... C>
 F polynomial(F x, double first, C... rest) {

@@ -14,12 +14,25 @@ from lamella.context import (
     set_device,
 )
 from lamella.jit import JitConfig, jit
-from lamella.mindspore import common, context, mint, numpy, ops
+from lamella.mindspore import common, context, dataset, mint, nn, numpy, ops, train
 from lamella.mindspore.common import dtype
 from lamella.mindspore.common.dtype import *
 from lamella.mindspore.common.tensor import from_numpy, is_tensor, tensor
 from lamella.names import missing
+from lamella.nn.parameter import Parameter, ParameterTuple
 from lamella.random import get_seed, set_seed
+from lamella.train import (
+    Callback,
+    CheckpointConfig,
+    LossMonitor,
+    Model,
+    ModelCheckpoint,
+    RunContext,
+    TimeMonitor,
+    load_checkpoint,
+    load_param_into_net,
+    save_checkpoint,
+)
 
 __version__ = "2.10.0"
 

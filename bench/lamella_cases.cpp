@@ -1,0 +1,263 @@
+// The benchmark's cases in Lamella's C++ interface, dynamic mode. The protocol is in
+// bench/README.md.
+#include <chrono>
+#include <functional>
+#include <iostream>
+#include <map>
+#include <memory>
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+#include "lamella/ir/window.h"
+#include "lamella/nn/activation.h"
+#include "lamella/nn/container.h"
+#include "lamella/nn/convolution.h"
+#include "lamella/nn/dense.h"
+#include "lamella/nn/loss.h"
+#include "lamella/nn/pooling.h"
+#include "lamella/ops/functions.h"
+#include "lamella/ops/random.h"
+#include "lamella/ops/tensor_operators.h"
+#include "lamella/optim/adam.h"
+#include "lamella/train/step.h"
+#include "lamella/transform/grad.h"
+
+namespace {
+
+using namespace lamella;
+
+using Call = std::function<void()>;
+using Case = std::function<Call()>;
+
+constexpr double kMeasurementSeconds = 0.1;
+
+Tensor randn(const Shape& shape) {
+  const Tensor tensor = ops::normal(shape);
+  tensor.wait();
+  return tensor;
+}
+
+Tensor random_classes(int64_t count, int64_t classes) {
+  const Tensor labels = ops::integers({count}, int64_t{0}, classes, DType::Int32);
+  labels.wait();
+  return labels;
+}
+
+void run_pending() {
+  Window::of_thread().flush();
+}
+
+Call add_one_element() {
+  const Tensor a = randn({1}), b = randn({1});
+  return [=] { (void)(a + b); };
+}
+
+Tensor ten_operations(Tensor x, const Tensor& y) {
+  for (int i = 0; i < 5; ++i) x = ops::tanh(x * y);
+  return x;
+}
+
+Call chain_of_10() {
+  const Tensor x = randn({64}), y = randn({64});
+  return [=] { (void)ten_operations(x, y).data(); };
+}
+
+Call chain_of_10_with_gradient() {
+  const Tensor x = randn({64}), y = randn({64});
+  return [=] {
+    const Tensor wrt[] = {x};
+    (void)grad([&] { return ops::sum(ten_operations(x, y)); }, wrt)[0].data();
+  };
+}
+
+// Value and gradient of `function` at `wrt` under a random cotangent, both computed.
+Call forward_and_backward(std::function<Tensor(const std::vector<Tensor>&)> function,
+                          std::vector<Tensor> wrt, Tensor cotangent) {
+  return [=] {
+    const ValueAndGradients result =
+        value_and_grad([&] { return std::vector{function(wrt)}; }, wrt, cotangent);
+    run_pending();
+  };
+}
+
+Call gelu() {
+  return forward_and_backward([](const std::vector<Tensor>& x) { return ops::gelu(x[0]); },
+                              {randn({1 << 20})}, randn({1 << 20}));
+}
+
+Call softmax() {
+  return forward_and_backward([](const std::vector<Tensor>& x) { return ops::softmax(x[0]); },
+                              {randn({4096, 1024})}, randn({4096, 1024}));
+}
+
+Call layer_norm() {
+  return forward_and_backward(
+      [](const std::vector<Tensor>& x) { return ops::layer_norm(x[0], x[1], x[2]); },
+      {randn({4096, 1024}), randn({1024}), randn({1024})}, randn({4096, 1024}));
+}
+
+Call cross_entropy() {
+  const Tensor labels = random_classes(4096, 1024);
+  return forward_and_backward(
+      [=](const std::vector<Tensor>& x) { return ops::cross_entropy(x[0], labels); },
+      {randn({4096, 1024})}, Tensor());
+}
+
+Call matmul(int64_t rows, int64_t inner, int64_t columns) {
+  const Tensor a = randn({rows, inner}), b = randn({inner, columns});
+  return [=] { ops::matmul(a, b).wait(); };
+}
+
+Call adam(const std::vector<Shape>& shapes) {
+  nn::Parameters parameters;
+  std::vector<Tensor> gradients;
+  for (size_t i = 0; i < shapes.size(); ++i) {
+    parameters.push_back(make_ref<nn::Parameter>(randn(shapes[i]), fmt::format("p{}", i)));
+    gradients.push_back(randn(shapes[i]));
+  }
+  const auto optimizer =
+      make_ref<optim::Adam>(parameters, optim::AdamOptions{.learning_rate = 1e-4});
+  return [=] {
+    (*optimizer)(gradients);
+    run_pending();
+  };
+}
+
+Call training_step(Ref<nn::Cell> network, Tensor x, Tensor labels) {
+  const auto loss =
+      make_ref<nn::SoftmaxCrossEntropyWithLogits>(nn::Labels::Classes, nn::Reduction::Mean);
+  const auto optimizer =
+      make_ref<optim::Adam>(network->trainable_params(), optim::AdamOptions{.learning_rate = 1e-3});
+  const auto step =
+      make_ref<train::TrainOneStepCell>(make_ref<train::WithLossCell>(network, loss), optimizer);
+  step->set_train(true);
+  return [=] { (void)(*step)({x, labels})[0].item(); };
+}
+
+Call lenet_step() {
+  const auto conv = [](int64_t in, int64_t out, nn::PadMode mode) {
+    return make_ref<nn::Conv2d>(in, out, 5,
+                                nn::Conv2dOptions{.pad_mode = mode, .bias = nn::Bias::Added});
+  };
+  const auto relu = [] { return make_ref<nn::ReLU>(); };
+  const auto pool = [] { return make_ref<nn::MaxPool2d>(2, 2); };
+  const auto network = make_ref<nn::SequentialCell>(std::vector<Ref<nn::Cell>>{
+      conv(1, 6, nn::PadMode::Same), relu(), pool(), conv(6, 16, nn::PadMode::Valid), relu(),
+      pool(), make_ref<nn::Flatten>(), make_ref<nn::Dense>(400, 120), relu(),
+      make_ref<nn::Dense>(120, 84), relu(), make_ref<nn::Dense>(84, 10)});
+  return training_step(network, randn({64, 1, 28, 28}), random_classes(64, 10));
+}
+
+Call mlp_step() {
+  const auto network = make_ref<nn::SequentialCell>(std::vector<Ref<nn::Cell>>{
+      make_ref<nn::Dense>(784, 512), make_ref<nn::ReLU>(), make_ref<nn::Dense>(512, 512),
+      make_ref<nn::ReLU>(), make_ref<nn::Dense>(512, 10)});
+  return training_step(network, randn({128, 784}), random_classes(128, 10));
+}
+
+// A window of 3,000 operations whose graph is known: recorded, gathered, keyed, found and run.
+Call window_of_3000() {
+  const Tensor x = randn({1});
+  return [=] {
+    Tensor y = x;
+    for (int i = 0; i < 3000; ++i) y = -y;
+    y.wait();
+  };
+}
+
+std::map<std::string, Case> all_cases() {
+  std::map<std::string, Case> cases = {
+      {"add_one_element", add_one_element},
+      {"chain_of_10", chain_of_10},
+      {"chain_of_10_with_gradient", chain_of_10_with_gradient},
+      {"window_of_3000", window_of_3000},
+      {"gelu_2^20", gelu},
+      {"softmax_4096x1024", softmax},
+      {"layer_norm_4096x1024", layer_norm},
+      {"cross_entropy_4096x1024", cross_entropy},
+      {"adam_200x1000", [] { return adam(std::vector<Shape>(200, Shape{1000})); }},
+      {"adam_40x512x1024", [] { return adam(std::vector<Shape>(40, Shape{512, 1024})); }},
+      {"lenet_step", lenet_step},
+      {"mlp_step", mlp_step},
+  };
+  const auto add_matmul = [&](int64_t rows, int64_t inner, int64_t columns) {
+    cases[fmt::format("matmul_{}x{}x{}", rows, inner, columns)] = [=] {
+      return matmul(rows, inner, columns);
+    };
+  };
+  for (int64_t size : {64, 128, 256, 512, 1024, 2048, 4096}) add_matmul(size, size, size);
+  add_matmul(1, 4096, 4096);
+  add_matmul(32, 1024, 4096);
+  add_matmul(4096, 64, 4096);
+  return cases;
+}
+
+// A prepared case, warm: the first calls compile and fill caches.
+class WarmCase {
+ public:
+  explicit WarmCase(const Case& prepare) : call_(prepare()) {
+    double fastest = 1e9;
+    for (int i = 0; i < 3; ++i) fastest = std::min(fastest, seconds(1));
+    repetitions_ = std::max<int64_t>(1, static_cast<int64_t>(kMeasurementSeconds / fastest));
+    const double mean = seconds(repetitions_) / static_cast<double>(repetitions_);
+    repetitions_ = std::max<int64_t>(1, static_cast<int64_t>(kMeasurementSeconds / mean));
+  }
+
+  double milliseconds() const {
+    return 1e3 * seconds(repetitions_) / static_cast<double>(repetitions_);
+  }
+
+ private:
+  double seconds(int64_t repetitions) const {
+    const auto start = std::chrono::steady_clock::now();
+    for (int64_t i = 0; i < repetitions; ++i) call_();
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  }
+
+  Call call_;
+  int64_t repetitions_ = 1;
+};
+
+// Answers case names on standard input with one measurement each.
+void serve(const std::map<std::string, Case>& cases) {
+  std::string warm_name;
+  std::unique_ptr<WarmCase> warm;
+  for (std::string name; std::getline(std::cin, name);) {
+    const auto found = cases.find(name);
+    if (found == cases.end()) {
+      std::cout << nlohmann::json{{"name", name}, {"error", "no such case"}} << std::endl;
+      continue;
+    }
+    if (name != warm_name) {
+      warm.reset();
+      warm = std::make_unique<WarmCase>(found->second);
+      warm_name = name;
+    }
+    std::cout << nlohmann::json{{"name", name}, {"ms", warm->milliseconds()}} << std::endl;
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    const auto cases = all_cases();
+    if (argc == 2 && std::string(argv[1]) == "--serve") {
+      serve(cases);
+      return 0;
+    }
+    for (const auto& [name, prepare] : cases) {
+      if (argc > 1 && std::find(argv + 1, argv + argc, name) == argv + argc) continue;
+      const WarmCase warm(prepare);
+      std::vector<double> times;
+      for (int i = 0; i < 7; ++i) times.push_back(warm.milliseconds());
+      std::sort(times.begin(), times.end());
+      std::cout << nlohmann::json{{"name", name}, {"median_ms", times[3]}, {"min_ms", times[0]}}
+                << std::endl;
+    }
+  } catch (const std::exception& error) {
+    std::cerr << error.what() << "\n";
+    return 1;
+  }
+}

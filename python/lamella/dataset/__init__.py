@@ -1,0 +1,1 @@
+"""Datasets: sources, samplers, operations, transforms."""

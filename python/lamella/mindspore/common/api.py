@@ -1,0 +1,3 @@
+"""mindspore.common.api."""
+
+from lamella.jit import JitConfig, jit

@@ -1,0 +1,3 @@
+"""mindspore.common.parameter."""
+
+from lamella.nn.parameter import Parameter, ParameterTuple

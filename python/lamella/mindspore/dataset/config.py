@@ -1,0 +1,54 @@
+"""mindspore.dataset.config: settings of every dataset of the process, as functions and values."""
+
+import sys
+import types
+
+from lamella._native import data as _data
+
+_accepted = {"max_rowsize": 6, "dynamic_shape": False, "auto_num_workers": False}
+
+set_seed = _data.config.set_seed
+get_seed = _data.config.seed
+set_num_parallel_workers = _data.config.set_num_parallel_workers
+get_num_parallel_workers = _data.config.num_parallel_workers
+set_prefetch_size = _data.config.set_prefetch_size
+get_prefetch_size = _data.config.prefetch_size
+
+
+def set_dynamic_shape(is_dynamic):
+    """Accepted: graphs follow the sizes of batches by themselves."""
+    _accepted["dynamic_shape"] = is_dynamic
+
+
+def get_dynamic_shape():
+    return _accepted["dynamic_shape"]
+
+
+def set_auto_num_workers(enable):
+    _accepted["auto_num_workers"] = enable
+
+
+def get_auto_num_workers():
+    return _accepted["auto_num_workers"]
+
+
+def set_enable_shared_mem(enable):
+    """Accepted: workers are threads and share memory anyway."""
+
+
+class _Settings(types.ModuleType):
+    """Settings that may also be assigned: config.prefetch_size = 32."""
+
+    prefetch_size = property(
+        lambda self: get_prefetch_size(), lambda self, size: set_prefetch_size(size)
+    )
+    max_rowsize = property(
+        lambda self: _accepted["max_rowsize"],
+        lambda self, size: _accepted.__setitem__("max_rowsize", size),
+    )
+    dynamic_shape = property(
+        lambda self: get_dynamic_shape(), lambda self, value: set_dynamic_shape(value)
+    )
+
+
+sys.modules[__name__].__class__ = _Settings

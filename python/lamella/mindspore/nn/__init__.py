@@ -1,0 +1,12 @@
+"""mindspore.nn."""
+
+from lamella.names import missing
+from lamella.nn.cell import Cell
+from lamella.nn.containers import CellDict, CellList, SequentialCell
+from lamella.nn.layers import *
+from lamella.nn.layers import get_activation
+from lamella.nn.losses import *
+from lamella.nn.optimizers import *
+from lamella.train import TrainOneStepCell, WithEvalCell, WithLossCell
+
+__getattr__ = missing(__name__, lambda: globals())

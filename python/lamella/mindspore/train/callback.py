@@ -1,0 +1,3 @@
+"""mindspore.train.callback."""
+
+from lamella.train import *

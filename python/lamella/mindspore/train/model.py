@@ -1,0 +1,3 @@
+"""mindspore.train.model."""
+
+from lamella.train import *

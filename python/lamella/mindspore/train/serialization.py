@@ -1,0 +1,3 @@
+"""mindspore.train.serialization."""
+
+from lamella.train import *

@@ -1,0 +1,1 @@
+"""Layers, losses, optimizers: the classes of C++ with MindSpore's arguments."""

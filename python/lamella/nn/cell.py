@@ -1,0 +1,456 @@
+"""Cell: what a layer does in Python. The tree of cells and parameters is kept in C++."""
+
+import collections
+import copy
+import functools
+
+from lamella import _native
+from lamella._native import Tensor
+from lamella.nn.parameter import Parameter
+
+Cell = _native.nn.Cell
+_NATIVE_CONSTRUCT = type(Cell.construct)
+
+
+def _is_native(cell):
+    return isinstance(type(cell).construct, _NATIVE_CONSTRUCT)
+
+
+# ---- Attributes ----
+
+
+def _set_attribute(self, name, value):
+    if isinstance(value, Cell):
+        self.__dict__.pop(name, None)
+        self._set_cell(name, value)
+    elif isinstance(value, Parameter):
+        self.__dict__.pop(name, None)
+        self._set_parameter(name, value)
+    else:
+        known = self._find(name) if not name.startswith("__") else None
+        if isinstance(known, Parameter) and isinstance(value, Tensor):
+            known.set_data(value)
+            return
+        if known is not None:
+            if isinstance(value, Tensor) and not isinstance(known, Cell):
+                self._set_buffer(name, value, True)
+                return
+            self._remove(name)
+        object.__setattr__(self, name, value)
+
+
+def _get_attribute(self, name):
+    if name.startswith("__"):
+        raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}")
+    found = self._find(name)
+    if found is None:
+        raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}")
+    return found
+
+
+def _delete_attribute(self, name):
+    if not self._remove(name):
+        object.__delattr__(self, name)
+
+
+# ---- Calling ----
+
+
+def _cast_inputs(cell, args):
+    dtype = cell._compute_dtype
+    if dtype is None:
+        return args
+    return tuple(
+        arg.astype(dtype)
+        if isinstance(arg, Tensor) and arg.is_floating_point() and arg.dtype != dtype
+        else arg
+        for arg in args
+    )
+
+
+def _hooks(cell, kind):
+    return list(cell.__dict__.get(kind, {}).values())
+
+
+def _with_hooks(self, args, kwargs):
+    for hook, with_kwargs in _hooks(self, "_pre_hooks"):
+        replaced = hook(self, args, kwargs) if with_kwargs else hook(self, args)
+        if replaced is not None:
+            if with_kwargs:
+                args, kwargs = replaced
+            else:
+                args = replaced if isinstance(replaced, tuple) else (replaced,)
+    if _is_native(self):
+        outputs = self._run(*args, **kwargs)
+    elif _has_gradient_of_its_own(self):
+        outputs = _with_bprop(self, _cast_inputs(self, args))
+    else:
+        outputs = self.construct(*_cast_inputs(self, args), **kwargs)
+    for hook, with_kwargs in _hooks(self, "_forward_hooks"):
+        given = (self, args, kwargs, outputs) if with_kwargs else (self, args, outputs)
+        replaced = hook(*given)
+        if replaced is not None:
+            outputs = replaced
+    return outputs
+
+
+def _call(self, *args, **kwargs):
+    hooked = "_pre_hooks" in self.__dict__ or "_forward_hooks" in self.__dict__
+    if _is_native(self) and not hooked and not kwargs:
+        return self._run(*args)
+    return self._scoped(_with_hooks, self, args, kwargs)
+
+
+def _construct(self, *args):
+    """How C++ calls a construct written in Python; the scope is open already."""
+    return _with_hooks(self, args, {})
+
+
+def _has_gradient_of_its_own(cell):
+    return "bprop" in dir(type(cell))
+
+
+def _with_bprop(cell, args):
+    """construct, with bprop(*inputs, output, output's gradient) as its gradient."""
+    tensors = [i for i, arg in enumerate(args) if isinstance(arg, Tensor)]
+    structure = []
+
+    def forward(*operands):
+        inputs = list(args)
+        for i, operand in zip(tensors, operands, strict=True):
+            inputs[i] = operand
+        outputs = cell.construct(*inputs)
+        structure.append(isinstance(outputs, tuple))
+        return outputs if isinstance(outputs, tuple) else (outputs,)
+
+    def backward(operands, results, cotangents):
+        inputs = list(args)
+        for i, operand in zip(tensors, operands, strict=True):
+            inputs[i] = operand
+        filled = tuple(
+            result * 0 if cotangent is None else cotangent
+            for result, cotangent in zip(results, cotangents, strict=True)
+        )
+        several = structure[0]
+        output = results if several else results[0]
+        gradients = cell.bprop(*inputs, output, filled if several else filled[0])
+        gradients = gradients if isinstance(gradients, (tuple, list)) else (gradients,)
+        return tuple(gradients[i] if i < len(gradients) else None for i in tensors)
+
+    results = _native.with_gradient([args[i] for i in tensors], forward, backward)
+    return tuple(results) if structure[0] else results[0]
+
+
+# ---- Hooks ----
+
+
+class HookHandle:
+    """Takes a hook away again."""
+
+    def __init__(self, hooks, key):
+        self._hooks, self._key = hooks, key
+
+    def remove(self):
+        self._hooks.pop(self._key, None)
+
+
+def _add_hook(cell, kind, hook, prepend, with_kwargs):
+    if not callable(hook):
+        raise TypeError(f"[Cell] a hook is a function, got {type(hook).__name__}")
+    hooks = cell.__dict__.setdefault(kind, collections.OrderedDict())
+    key = object()
+    hooks[key] = (hook, with_kwargs)
+    if prepend:
+        hooks.move_to_end(key, last=False)
+    return HookHandle(hooks, key)
+
+
+def _register_forward_pre_hook(self, hook_fn, *, prepend=False, with_kwargs=False):
+    """Called with (cell, inputs) before construct; what it returns replaces the inputs."""
+    return _add_hook(self, "_pre_hooks", hook_fn, prepend, with_kwargs)
+
+
+def _register_forward_hook(self, hook_fn, *, prepend=False, with_kwargs=False, always_call=False):
+    """Called with (cell, inputs, output) after construct; what it returns replaces the output."""
+    return _add_hook(self, "_forward_hooks", hook_fn, prepend, with_kwargs)
+
+
+# ---- The tree ----
+
+
+def _cells_and_names(self, cells=None, name_prefix=""):
+    """(path, cell) of this cell and all below."""
+    yield from self._cells_and_names(name_prefix)
+
+
+def _parameters_and_names(self, name_prefix="", expand=True):
+    """(path, parameter) of all parameters of the tree."""
+    if not expand:
+        prefix = name_prefix + "." if name_prefix else ""
+        yield from ((prefix + name, parameter) for name, parameter in self._own_parameters())
+        return
+    yield from self._parameters_and_names(name_prefix)
+
+
+def _get_parameters(self, expand=True):
+    """The parameters of the tree."""
+    return (parameter for _, parameter in _parameters_and_names(self, "", expand))
+
+
+def _trainable_params(self, recurse=True):
+    """Parameters that are trained."""
+    return [p for p in _get_parameters(self, recurse) if p.requires_grad]
+
+
+def _untrainable_params(self, recurse=True):
+    return [p for p in _get_parameters(self, recurse) if not p.requires_grad]
+
+
+def _parameters_dict(self, recurse=True):
+    """Parameters by their names."""
+    return collections.OrderedDict((p.name, p) for p in _get_parameters(self, recurse))
+
+
+def _cells(self):
+    return [cell for _, cell in self._children()]
+
+
+def _name_cells(self):
+    return collections.OrderedDict(self._children())
+
+
+def _insert_param(self, param_name, param, check_name_contain_dot=True):
+    self._set_parameter(param_name, param)
+
+
+def _insert_child(self, child_name, child_cell):
+    self._set_cell(child_name, child_cell)
+
+
+def _register_buffer(self, name, tensor, persistent=True):
+    self.__dict__.pop(name, None)
+    if tensor is None:
+        object.__setattr__(self, name, None)
+    else:
+        self._set_buffer(name, tensor, persistent)
+
+
+def _buffers(self, recurse=True):
+    rows = self._buffers_and_names("") if recurse else self._own_buffers()
+    return (tensor for _, tensor, _ in rows)
+
+
+def _named_buffers(self, prefix="", recurse=True, remove_duplicate=True):
+    return ((name, tensor) for name, tensor, _ in self._buffers_and_names(prefix))
+
+
+def _get_sub_cell(self, name):
+    cell = self
+    for part in name.split("."):
+        cell = getattr(cell, part)
+    return cell
+
+
+def _apply(self, fn):
+    """Calls fn with every cell, children first."""
+    for cell in _cells(self):
+        cell.apply(fn)
+    fn(self)
+    return self
+
+
+# ---- Modes ----
+
+
+def _set_train(self, mode=True):
+    """Training or inference, for this cell and all below."""
+    self._set_train(bool(mode))
+    return self
+
+
+def _set_grad(self, requires_grad=True):
+    self._set_grad(bool(requires_grad))
+    return self
+
+
+def _to_float(self, dst_type):
+    """Casts float inputs and parameters where they are used."""
+    self._to_float(dst_type)
+    return self
+
+
+def _freeze(self):
+    """No parameter of the tree is trained from now on."""
+    for parameter in _get_parameters(self):
+        parameter.requires_grad = False
+    return self
+
+
+def _accept(self, *args, **kwargs):
+    return self
+
+
+# ---- Copies and text ----
+
+
+def _deepcopy(self, memo):
+    twin = _made_alike(self)
+    _copy_into(twin, self, memo)
+    return twin
+
+
+def _made_alike(cell):
+    """A cell of the same class, made by the nearest class of the package with its arguments."""
+    twin = type(cell).__new__(type(cell))
+    args, kwargs = cell._arguments()
+    _package_class(type(cell)).__init__(twin, *args, **kwargs)
+    return twin
+
+
+def _package_class(kind):
+    package = ("lamella.", "mindspore.nn")
+    return next(each for each in kind.__mro__ if each.__module__.startswith(package))
+
+
+def _copy_into(twin, cell, memo):
+    """Gives a fresh cell the values and attributes of another; its layers keep their own parts."""
+    memo[id(cell)] = twin
+    for name, parameter in cell._own_parameters():
+        made = twin._find(name)
+        if made is None:
+            twin._set_parameter(name, copy.deepcopy(parameter, memo))
+            continue
+        made.set_data(Tensor(parameter.asnumpy().copy(), parameter.dtype))
+        made.name, made.requires_grad = parameter.name, parameter.requires_grad
+        memo[id(parameter)] = made
+    for name, child in cell._children():
+        made = twin._find(name)
+        if made is not None and type(made) is type(child):
+            _copy_into(made, child, memo)
+        else:
+            twin._set_cell(name, copy.deepcopy(child, memo))
+    for name, tensor, persistent in cell._own_buffers():
+        twin._set_buffer(name, copy.deepcopy(tensor, memo), persistent)
+    for name, value in cell.__dict__.items():
+        twin.__dict__[name] = value if name == "_made_with" else copy.deepcopy(value, memo)
+    _set_modes(twin, cell.training, cell._compute_dtype)
+
+
+def _set_modes(cell, training, dtype):
+    cell._set_train(training)
+    if dtype is not None:
+        cell._to_float(dtype)
+
+
+def _state(cell):
+    return (
+        cell._arguments(), cell._children(), cell._own_parameters(), cell._own_buffers(),
+        (cell.training, cell._compute_dtype), dict(cell.__dict__),
+    )  # fmt: skip
+
+
+def _restore(kind, state):
+    (args, kwargs), children, parameters, buffers, modes, attributes = state
+    cell = kind.__new__(kind)
+    _package_class(kind).__init__(cell, *args, **kwargs)
+    for name, parameter in parameters:
+        made = cell._find(name)
+        if made is None:
+            cell._set_parameter(name, parameter)
+        else:
+            made.set_data(parameter)
+            made.name, made.requires_grad = parameter.name, parameter.requires_grad
+    for name, child in children:
+        cell._set_cell(name, child)
+    for name, tensor, persistent in buffers:
+        cell._set_buffer(name, tensor, persistent)
+    cell.__dict__.update(attributes)
+    _set_modes(cell, *modes)
+    return cell
+
+
+def _reduce(self):
+    return _restore, (type(self), _state(self))
+
+
+def _arguments(self):
+    return self.__dict__.get("_made_with", ((), {}))
+
+
+def _represent(self):
+    lines = []
+    for name, child in self._children():
+        text = repr(child).replace("\n", "\n  ")
+        lines.append(f"  ({name}): {text}")
+    head = f"{type(self).__name__}("
+    own = self.extend_repr()
+    if not lines:
+        return f"{head}{own})"
+    return "\n".join([head + own, *lines, ")"])
+
+
+_METHODS = {
+    "__setattr__": _set_attribute,
+    "__getattr__": _get_attribute,
+    "__delattr__": _delete_attribute,
+    "__call__": _call,
+    "__repr__": _represent,
+    "__deepcopy__": _deepcopy,
+    "__reduce__": _reduce,
+    "_construct": _construct,
+    "_arguments": _arguments,
+    "extend_repr": lambda self: self._description(),
+    "cls_name": property(lambda self: type(self).__name__),
+    "cells_and_names": _cells_and_names,
+    "cells": _cells,
+    "name_cells": _name_cells,
+    "parameters_and_names": _parameters_and_names,
+    "get_parameters": _get_parameters,
+    "trainable_params": _trainable_params,
+    "untrainable_params": _untrainable_params,
+    "parameters_dict": _parameters_dict,
+    "insert_param_to_cell": _insert_param,
+    "insert_child_to_cell": _insert_child,
+    "register_buffer": _register_buffer,
+    "buffers": _buffers,
+    "named_buffers": _named_buffers,
+    "get_buffer": lambda self, target: _get_sub_cell(self, target),
+    "get_sub_cell": _get_sub_cell,
+    "update_parameters_name": lambda self, prefix="", recurse=True: self._update_names(prefix),
+    "update_cell_prefix": lambda self: None,
+    "apply": _apply,
+    "set_train": _set_train,
+    "set_grad": _set_grad,
+    "to_float": _to_float,
+    "freeze_parameters": _freeze,
+    "register_forward_hook": _register_forward_hook,
+    "register_forward_pre_hook": _register_forward_pre_hook,
+    "recompute": _accept,
+    "set_inputs": _accept,
+    "set_jit_config": _accept,
+    "compile": _accept,
+    "init_parameters_data": lambda self, auto_parallel_mode=False: {},
+    "set_data_parallel": _accept,
+    "add_flags": _accept,
+    "add_flags_recursive": _accept,
+    "_cells": property(_name_cells),
+    "_params": property(lambda self: collections.OrderedDict(self._own_parameters())),
+}
+
+
+def layer(kind):
+    """A layer under MindSpore's arguments; copies and pickles make it with the same again."""
+    made = kind.__init__
+
+    @functools.wraps(made)
+    def __init__(self, *args, **kwargs):  # noqa: N807
+        made(self, *args, **kwargs)
+        self.__dict__.setdefault("_made_with", (args, kwargs))
+
+    kind.__init__ = __init__
+    return kind
+
+
+for _name, _method in _METHODS.items():
+    setattr(Cell, _name, _method)
+Cell.__module__ = "mindspore.nn"

@@ -1,0 +1,333 @@
+"""Layers with the arguments MindSpore gives them."""
+
+from lamella import _native
+from lamella.nn.cell import Cell, layer
+
+_nn = _native.nn
+
+
+def _check_format(data_format, name):
+    if data_format not in ("NCHW", "NCDHW", "NCL"):
+        raise ValueError(f"[{name}] data_format must be 'NCHW', got {data_format!r}")
+
+
+@layer
+class Dense(_nn.Dense):
+    """activation(x weight^T + bias)."""
+
+    def __init__(
+        self,
+        in_channels,
+        out_channels,
+        weight_init=None,
+        bias_init=None,
+        has_bias=True,
+        activation=None,
+        dtype=_native.float32,
+    ):
+        super().__init__(
+            in_channels, out_channels, weight_init, bias_init, has_bias, activation, dtype
+        )
+        self.__dict__.update(in_channels=in_channels, out_channels=out_channels, has_bias=has_bias)
+
+
+@layer
+class Embedding(_nn.Embedding):
+    """Rows of a table."""
+
+    def __init__(
+        self,
+        vocab_size,
+        embedding_size,
+        use_one_hot=False,
+        embedding_table="normal",
+        dtype=_native.float32,
+        padding_idx=None,
+    ):
+        super().__init__(vocab_size, embedding_size, embedding_table, padding_idx, dtype)
+        self.__dict__.update(
+            vocab_size=vocab_size, embedding_size=embedding_size, padding_idx=padding_idx
+        )
+
+
+@layer
+class Conv2d(_nn.Conv2d):
+    """A convolution over images."""
+
+    def __init__(
+        self,
+        in_channels,
+        out_channels,
+        kernel_size,
+        stride=1,
+        pad_mode="same",
+        padding=0,
+        dilation=1,
+        group=1,
+        has_bias=False,
+        weight_init=None,
+        bias_init=None,
+        data_format="NCHW",
+        dtype=_native.float32,
+    ):
+        _check_format(data_format, "Conv2d")
+        super().__init__(
+            in_channels, out_channels, kernel_size, stride, pad_mode, padding, dilation, group,
+            has_bias, weight_init, bias_init, dtype,
+        )  # fmt: skip
+        self.__dict__.update(
+            in_channels=in_channels, out_channels=out_channels, kernel_size=kernel_size,
+            stride=stride, pad_mode=pad_mode, padding=padding, dilation=dilation, group=group,
+            has_bias=has_bias,
+        )  # fmt: skip
+
+
+def _batch_norm(native, name, with_format=True):
+    if with_format:
+
+        def __init__(  # noqa: N807
+            self,
+            num_features,
+            eps=1e-05,
+            momentum=0.9,
+            affine=True,
+            gamma_init="ones",
+            beta_init="zeros",
+            moving_mean_init="zeros",
+            moving_var_init="ones",
+            use_batch_statistics=None,
+            data_format="NCHW",
+            dtype=_native.float32,
+        ):
+            _check_format(data_format, name)
+            native.__init__(
+                self, num_features, eps, momentum, affine, gamma_init, beta_init,
+                moving_mean_init, moving_var_init, use_batch_statistics, dtype,
+            )  # fmt: skip
+            self.__dict__.update(num_features=num_features, eps=eps, momentum=momentum)
+
+    return layer(type(name, (native,), {"__init__": __init__, "__module__": __name__}))
+
+
+BatchNorm1d = _batch_norm(_nn.BatchNorm1d, "BatchNorm1d")
+BatchNorm2d = _batch_norm(_nn.BatchNorm2d, "BatchNorm2d")
+
+
+@layer
+class LayerNorm(_nn.LayerNorm):
+    """Statistics over the last axes."""
+
+    def __init__(
+        self,
+        normalized_shape,
+        begin_norm_axis=-1,
+        begin_params_axis=-1,
+        gamma_init="ones",
+        beta_init="zeros",
+        epsilon=1e-07,
+        dtype=_native.float32,
+    ):
+        super().__init__(normalized_shape, begin_norm_axis, gamma_init, beta_init, epsilon, dtype)
+        self.__dict__.update(normalized_shape=normalized_shape, epsilon=epsilon)
+
+
+@layer
+class Dropout(_nn.Dropout):
+    """Elements set to 0 at random, in training."""
+
+    def __init__(self, keep_prob=0.5, p=None, dtype=_native.float32):
+        p = 1 - keep_prob if p is None else p
+        super().__init__(p)
+        self.__dict__.update(p=p, keep_prob=1 - p)
+
+
+@layer
+class Flatten(_nn.Flatten):
+    """Axes as one."""
+
+    def __init__(self, start_dim=1, end_dim=-1):
+        super().__init__(start_dim, end_dim)
+
+
+@layer
+class MaxPool2d(_nn.MaxPool2d):
+    """The largest element of each window."""
+
+    def __init__(
+        self,
+        kernel_size=1,
+        stride=1,
+        pad_mode="valid",
+        padding=0,
+        dilation=1,
+        return_indices=False,
+        ceil_mode=False,
+        data_format="NCHW",
+    ):
+        _check_format(data_format, "MaxPool2d")
+        if return_indices:
+            raise NotImplementedError("[MaxPool2d] return_indices: use ops.max_pool2d")
+        super().__init__(kernel_size, stride, pad_mode, padding, dilation, ceil_mode)
+
+
+@layer
+class AvgPool2d(_nn.AvgPool2d):
+    """The mean of each window."""
+
+    def __init__(
+        self,
+        kernel_size=1,
+        stride=1,
+        pad_mode="valid",
+        padding=0,
+        ceil_mode=False,
+        count_include_pad=True,
+        divisor_override=None,
+        data_format="NCHW",
+    ):
+        _check_format(data_format, "AvgPool2d")
+        super().__init__(
+            kernel_size, stride, pad_mode, padding, ceil_mode, count_include_pad, divisor_override
+        )
+
+
+@layer
+class AdaptiveAvgPool2d(_nn.AdaptiveAvgPool2d):
+    """The mean of windows that divide the image."""
+
+    def __init__(self, output_size):
+        super().__init__(output_size)
+
+
+def _plain(name):
+    native = getattr(_nn, name)
+
+    def __init__(self):  # noqa: N807
+        native.__init__(self)
+
+    return layer(type(name, (native,), {"__init__": __init__, "__module__": __name__}))
+
+
+ReLU = _plain("ReLU")
+ReLU6 = _plain("ReLU6")
+Sigmoid = _plain("Sigmoid")
+Tanh = _plain("Tanh")
+SiLU = _plain("SiLU")
+Mish = _plain("Mish")
+HSigmoid = _plain("HSigmoid")
+HSwish = _plain("HSwish")
+LogSigmoid = _plain("LogSigmoid")
+SeLU = _plain("SeLU")
+SoftSign = Softsign = _plain("SoftSign")
+Softplus = _plain("Softplus")
+Tanhshrink = _plain("Tanhshrink")
+
+
+@layer
+class Identity(_nn.Identity):
+    """The input itself."""
+
+    def __init__(self, *args, **kwargs):
+        super().__init__()
+
+
+@layer
+class LeakyReLU(_nn.LeakyReLU):
+    def __init__(self, alpha=0.2):
+        super().__init__(alpha)
+
+
+@layer
+class ELU(_nn.ELU):
+    def __init__(self, alpha=1.0):
+        super().__init__(alpha)
+
+
+@layer
+class CELU(_nn.CELU):
+    def __init__(self, alpha=1.0):
+        super().__init__(alpha)
+
+
+@layer
+class HShrink(_nn.HShrink):
+    def __init__(self, lambd=0.5):
+        super().__init__(lambd)
+
+
+@layer
+class SoftShrink(_nn.SoftShrink):
+    def __init__(self, lambd=0.5):
+        super().__init__(lambd)
+
+
+@layer
+class GELU(_nn.GELU):
+    def __init__(self, approximate=True):
+        super().__init__(approximate)
+
+
+@layer
+class Softmax(_nn.Softmax):
+    def __init__(self, axis=-1):
+        super().__init__(axis)
+
+
+@layer
+class LogSoftmax(_nn.LogSoftmax):
+    def __init__(self, axis=-1):
+        super().__init__(axis)
+
+
+@layer
+class PReLU(_nn.PReLU):
+    def __init__(self, channel=1, w=0.25):
+        super().__init__(channel, w)
+
+
+def get_activation(name, prim_name=None):
+    """The activation of a name; None for no name."""
+    return _nn.get_activation(name) if name else None
+
+
+@layer
+class MatMul(Cell):
+    """The product of two matrices, either transposed."""
+
+    def __init__(self, transpose_x1=False, transpose_x2=False):
+        super().__init__()
+        self.transpose_x1, self.transpose_x2 = transpose_x1, transpose_x2
+
+    def construct(self, x1, x2):
+        from lamella.adapt import batch_matmul
+
+        return batch_matmul(x1, x2, self.transpose_x1, self.transpose_x2)
+
+
+@layer
+class OneHot(Cell):
+    """Indices as vectors."""
+
+    def __init__(self, axis=-1, depth=1, on_value=1.0, off_value=0.0, dtype=_native.float32):
+        super().__init__()
+        self.axis, self.depth, self.dtype = axis, depth, dtype
+        self.on_value, self.off_value = on_value, off_value
+
+    def construct(self, indices):
+        from lamella.adapt import one_hot
+
+        return one_hot(indices, self.depth, self.on_value, self.off_value, self.axis, self.dtype)
+
+
+@layer
+class Pad(Cell):
+    """Elements around."""
+
+    def __init__(self, paddings, mode="CONSTANT"):
+        super().__init__()
+        self.paddings, self.mode = paddings, mode
+
+    def construct(self, x):
+        modes = {"CONSTANT": "constant", "REFLECT": "reflect", "SYMMETRIC": "symmetric"}
+        before, after = zip(*self.paddings, strict=True)
+        return _native.operators_by_name.pad(x, 0, before, after, modes[self.mode])

@@ -1,0 +1,191 @@
+"""Optimizers and schedules of rates with the arguments MindSpore gives them."""
+
+from lamella import _native
+from lamella._native import Tensor
+from lamella.nn.cell import _is_native
+
+_nn = _native.nn
+
+
+def _parameters(self):
+    from lamella.nn.parameter import ParameterTuple
+
+    return ParameterTuple(self._parameters)
+
+
+def _get_lr(self):
+    """The rate of the next step: one, or one a parameter for groups."""
+    rates = [self._learning_rate(i) for i in range(len(self._parameters))]
+    if self.__dict__.get("is_group"):
+        return tuple(Tensor(rate, _native.float32) for rate in rates)
+    return Tensor(rates[0], _native.float32)
+
+
+def _decay_weight(self, gradients):
+    """Gradients with weight decay taken in."""
+    made = []
+    for i, (gradient, parameter) in enumerate(zip(gradients, self._parameters, strict=True)):
+        decay = self._weight_decay(i)
+        made.append(gradient + parameter * decay if decay else gradient)
+    return tuple(made)
+
+
+def _scale_grad(self, gradients):
+    if self.loss_scale == 1.0:
+        return gradients
+    return tuple(gradient / self.loss_scale for gradient in gradients)
+
+
+def _step(self, gradients):
+    """One step: the gradients of all parameters as one tuple."""
+    gradients = tuple(gradients)
+    hooked = "_pre_hooks" in self.__dict__ or "_forward_hooks" in self.__dict__
+    if _is_native(self) and not hooked:
+        return self._run(*gradients)
+    return self._scoped(_one_step, self, gradients)
+
+
+def _one_step(self, gradients):
+    return self._run(*gradients) if _is_native(self) else self.construct(gradients)
+
+
+OptimizerBase = _nn.OptimizerBase
+OptimizerBase.__call__ = _step
+OptimizerBase._construct = lambda self, *gradients: self.construct(gradients)
+OptimizerBase.parameters = property(_parameters)
+OptimizerBase.get_lr = _get_lr
+OptimizerBase.decay_weight = _decay_weight
+OptimizerBase.scale_grad = _scale_grad
+OptimizerBase.flatten_gradients = lambda self, gradients: gradients
+OptimizerBase.gradients_centralization = lambda self, gradients: gradients
+OptimizerBase.global_step = property(lambda self: Tensor(self._step, _native.int32))
+
+
+def _listed(params):
+    listed = list(params)
+    return listed, bool(listed) and isinstance(listed[0], dict)
+
+
+def _made(kind):
+    """Notes whether the parameters came in groups."""
+    made = kind.__init__
+
+    def __init__(self, *args, **kwargs):  # noqa: N807
+        made(self, *args, **kwargs)
+        self.__dict__["_made_with"] = (args, kwargs)
+
+    import functools
+
+    kind.__init__ = functools.wraps(made)(__init__)
+    return kind
+
+
+class Optimizer(_nn.Optimizer):
+    """Base of optimizers written in Python: construct(gradients) writes self.parameters."""
+
+    def __init__(self, learning_rate, parameters, weight_decay=0.0, loss_scale=1.0):
+        listed, grouped = _listed(parameters)
+        super().__init__(learning_rate, listed, weight_decay, loss_scale)
+        self.__dict__["is_group"] = grouped
+
+
+@_made
+class Adam(_nn.Adam):
+    def __init__(
+        self,
+        params,
+        learning_rate=0.001,
+        beta1=0.9,
+        beta2=0.999,
+        eps=1e-08,
+        use_locking=False,
+        use_nesterov=False,
+        weight_decay=0.0,
+        loss_scale=1.0,
+        use_amsgrad=False,
+        **kwargs,
+    ):
+        listed, grouped = _listed(params)
+        super().__init__(
+            listed, learning_rate, beta1, beta2, eps, use_nesterov, weight_decay, loss_scale,
+            use_amsgrad,
+        )  # fmt: skip
+        self.__dict__["is_group"] = grouped
+
+
+@_made
+class AdamWeightDecay(_nn.AdamWeightDecay):
+    def __init__(
+        self, params, learning_rate=0.001, beta1=0.9, beta2=0.999, eps=1e-06, weight_decay=0.0
+    ):
+        listed, grouped = _listed(params)
+        super().__init__(listed, learning_rate, beta1, beta2, eps, weight_decay)
+        self.__dict__["is_group"] = grouped
+
+
+@_made
+class SGD(_nn.SGD):
+    def __init__(
+        self,
+        params,
+        learning_rate=0.1,
+        momentum=0.0,
+        dampening=0.0,
+        weight_decay=0.0,
+        nesterov=False,
+        loss_scale=1.0,
+    ):
+        listed, grouped = _listed(params)
+        super().__init__(
+            listed, learning_rate, momentum, dampening, weight_decay, nesterov, loss_scale
+        )
+        self.__dict__["is_group"] = grouped
+
+
+@_made
+class Momentum(_nn.Momentum):
+    def __init__(
+        self, params, learning_rate, momentum, weight_decay=0.0, loss_scale=1.0, use_nesterov=False
+    ):
+        listed, grouped = _listed(params)
+        super().__init__(listed, learning_rate, momentum, weight_decay, loss_scale, use_nesterov)
+        self.__dict__["is_group"] = grouped
+
+
+# ---- Schedules ----
+
+LearningRateSchedule = _nn.LearningRateSchedule
+
+
+class ExponentialDecayLR(_nn.ExponentialDecayLR):
+    def __init__(self, learning_rate, decay_rate, decay_steps, is_stair=False):
+        super().__init__(learning_rate, decay_rate, decay_steps, is_stair)
+
+
+class NaturalExpDecayLR(_nn.NaturalExpDecayLR):
+    def __init__(self, learning_rate, decay_rate, decay_steps, is_stair=False):
+        super().__init__(learning_rate, decay_rate, decay_steps, is_stair)
+
+
+class InverseDecayLR(_nn.InverseDecayLR):
+    def __init__(self, learning_rate, decay_rate, decay_steps, is_stair=False):
+        super().__init__(learning_rate, decay_rate, decay_steps, is_stair)
+
+
+class CosineDecayLR(_nn.CosineDecayLR):
+    def __init__(self, min_lr, max_lr, decay_steps):
+        super().__init__(min_lr, max_lr, decay_steps)
+
+
+class PolynomialDecayLR(_nn.PolynomialDecayLR):
+    def __init__(
+        self, learning_rate, end_learning_rate, decay_steps, power, update_decay_steps=False
+    ):
+        super().__init__(
+            learning_rate, end_learning_rate, decay_steps, float(power), update_decay_steps
+        )
+
+
+class WarmUpLR(_nn.WarmUpLR):
+    def __init__(self, learning_rate, warmup_steps):
+        super().__init__(learning_rate, warmup_steps)

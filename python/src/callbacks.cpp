@@ -1,0 +1,138 @@
+// Callbacks: those of C++, and subclasses written in Python.
+#include "python/src/cell.h"
+#include "python/src/dataset.h"
+#include "python/src/train.h"
+#include <nanobind/stl/map.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "lamella/train/checkpoint.h"
+#include "lamella/train/monitor.h"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace lamella::python {
+
+namespace {
+
+using train::Callback;
+using train::RunContext;
+
+#define LAMELLA_TURNS(apply)                                                                    \
+  apply(begin) apply(epoch_begin) apply(step_begin) apply(step_end) apply(epoch_end) apply(end) \
+      apply(on_train_begin) apply(on_train_epoch_begin) apply(on_train_step_begin)              \
+          apply(on_train_step_end) apply(on_train_epoch_end) apply(on_train_end)                \
+              apply(on_eval_begin) apply(on_eval_epoch_begin) apply(on_eval_step_begin)         \
+                  apply(on_eval_step_end) apply(on_eval_epoch_end) apply(on_eval_end)
+
+// A callback whose turns a Python subclass may replace.
+template <typename Base>
+class OverridableCallback : public Base {
+ public:
+  NB_TRAMPOLINE(Base);
+
+#define LAMELLA_TURN(turn)                                         \
+  void turn(RunContext& context) override {                        \
+    if (call(#turn, nb::detail::str_hash(#turn), context)) return; \
+    Base::turn(context);                                           \
+  }
+  LAMELLA_TURNS(LAMELLA_TURN)
+#undef LAMELLA_TURN
+
+ private:
+  // Whether Python defines the turn; then it was called.
+  bool call(const char* turn, uint64_t hash, RunContext& context) {
+    const HostLock lock;
+    const nb::detail::ticket ticket(nb_trampoline, turn, hash, false);
+    if (!ticket.key.is_valid()) return false;
+    nb_trampoline.base().attr(ticket.key)(Ref<RunContext>(&context));
+    return true;
+  }
+};
+
+// Binds a callback's turns; they are the C++ ones, also when a subclass calls super().
+template <typename Monitor, typename... Bases, typename... Extra>
+auto callback_class(nb::module_& module, const char* name, const Extra&... extra) {
+  nb::class_<Monitor, Bases..., OverridableCallback<Monitor>> bound(module, name, extra...);
+#define LAMELLA_TURN(turn) \
+  bound.def(#turn, [](Monitor& self, RunContext& context) { self.Monitor::turn(context); });
+  LAMELLA_TURNS(LAMELLA_TURN)
+#undef LAMELLA_TURN
+  return bound;
+}
+
+// What original_args() gives: the run as it stands, read and written through.
+struct RunParameters {
+  Ref<RunContext> context;
+  train::CallbackParams& operator*() const { return context->original_args(); }
+};
+
+template <typename T>
+auto reader(T train::CallbackParams::* field) {
+  return [field](RunParameters& self) { return (*self).*field; };
+}
+
+void add_parameters(nb::module_& module) {
+  using train::CallbackParams;
+  nb::class_<RunParameters>(module, "RunParameters", nb::dynamic_attr())
+      .def_prop_ro("mode",
+                   [](RunParameters& self) {
+                     return (*self).mode == train::RunMode::Train ? "train" : "eval";
+                   })
+      .def_prop_ro("epoch_num", reader(&CallbackParams::epoch_num))
+      .def_prop_ro("batch_num", reader(&CallbackParams::batch_num))
+      .def_prop_ro("cur_epoch_num", reader(&CallbackParams::cur_epoch_num))
+      .def_prop_ro("cur_step_num", reader(&CallbackParams::cur_step_num))
+      .def_prop_ro("network", reader(&CallbackParams::network))
+      .def_prop_ro("train_network", reader(&CallbackParams::train_network))
+      .def_prop_ro("eval_network", reader(&CallbackParams::eval_network))
+      .def_prop_ro("optimizer", reader(&CallbackParams::optimizer))
+      .def_prop_ro("dataset_sink_mode", reader(&CallbackParams::dataset_sink_mode))
+      .def_prop_ro("list_callback", reader(&CallbackParams::list_callback))
+      .def_prop_ro("metrics", reader(&CallbackParams::metrics))
+      .def_prop_ro("eval_results", reader(&CallbackParams::metrics))
+      .def_prop_ro("train_dataset",
+                   [](RunParameters& self) { return DatasetHandle{(*self).train_dataset}; })
+      .def_prop_ro("valid_dataset",
+                   [](RunParameters& self) { return DatasetHandle{(*self).valid_dataset}; })
+      .def_prop_ro("net_outputs",
+                   [](RunParameters& self) { return outputs_of((*self).net_outputs); });
+}
+
+}  // namespace
+
+void add_callbacks(nb::module_& module) {
+  nb::class_<RunContext>(module, "RunContext", shared_object<RunContext>())
+      .def("original_args", [](RunContext& self) { return RunParameters{Ref<RunContext>(&self)}; })
+      .def("request_stop", &RunContext::request_stop)
+      .def("get_stop_requested", &RunContext::get_stop_requested);
+  add_parameters(module);
+  callback_class<Callback>(module, "Callback", nb::dynamic_attr(), nb::is_weak_referenceable(),
+                           shared_object<Callback>())
+      .def(nb::init<>());
+  callback_class<train::LossMonitor, Callback>(module, "LossMonitor").def(nb::init<int64_t>());
+  callback_class<train::TimeMonitor, Callback>(module, "TimeMonitor").def(nb::init<int64_t>());
+  callback_class<train::History, Callback>(module, "History")
+      .def(nb::init<>())
+      .def_prop_ro("_epochs", &train::History::epochs)
+      .def_prop_ro("_values", &train::History::values);
+  callback_class<train::ModelCheckpoint, Callback>(module, "ModelCheckpoint")
+      .def(
+          "__init__",
+          [](train::ModelCheckpoint* self, const std::string& prefix, const std::string& directory,
+             int64_t steps, int64_t seconds, int64_t keep, Ref<nn::Cell> network) {
+            new (self) OverridableCallback<train::ModelCheckpoint>(
+                prefix, directory,
+                train::CheckpointConfig{.save_checkpoint_steps = steps,
+                                        .save_checkpoint_seconds = seconds,
+                                        .keep_checkpoint_max = keep,
+                                        .saved_network = std::move(network)});
+          },
+          "prefix"_a, "directory"_a, "steps"_a, "seconds"_a, "keep"_a, "network"_a.none())
+      .def_prop_ro("latest_ckpt_file_name", &train::ModelCheckpoint::latest_ckpt_file_name);
+  callback_class<train::SummaryMonitor, Callback>(module, "SummaryMonitor")
+      .def(nb::init<const std::string&, int64_t>(), "folder"_a, "every_steps"_a = 10);
+}
+
+}  // namespace lamella::python

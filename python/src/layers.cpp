@@ -1,0 +1,282 @@
+// Layers and initializers under their C++ names; the package gives them MindSpore's arguments.
+#include "python/src/arguments.h"
+#include "python/src/cell.h"
+#include "python/src/dtype_object.h"
+#include "python/src/layer_arguments.h"
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "lamella/nn/activation.h"
+#include "lamella/nn/convolution.h"
+#include "lamella/nn/dropout.h"
+#include "lamella/nn/normalization.h"
+#include "lamella/nn/pooling.h"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace lamella::python {
+
+namespace {
+
+DType dtype_of(nb::handle object) {
+  return object.is_none() ? DType::Float32 : dtype_from(object.ptr());
+}
+
+Shape shape_of(nb::handle object) {
+  const Parameter parameter{ParameterKind::SizeList, "shape", {}};
+  return std::get<Shape>(to_attribute(object.ptr(), parameter, "shape"));
+}
+
+template <typename Layer>
+void plain(nb::module_& module, const char* name) {
+  layer_class<Layer>(module, name).def(nb::init<>());
+}
+
+template <typename Layer>
+void with_number(nb::module_& module, const char* name) {
+  layer_class<Layer>(module, name).def(nb::init<double>(), "argument"_a);
+}
+
+void add_activations(nb::module_& module) {
+  plain<nn::ReLU>(module, "ReLU");
+  plain<nn::ReLU6>(module, "ReLU6");
+  plain<nn::Sigmoid>(module, "Sigmoid");
+  plain<nn::Tanh>(module, "Tanh");
+  plain<nn::SiLU>(module, "SiLU");
+  plain<nn::Mish>(module, "Mish");
+  plain<nn::HSigmoid>(module, "HSigmoid");
+  plain<nn::HSwish>(module, "HSwish");
+  plain<nn::LogSigmoid>(module, "LogSigmoid");
+  plain<nn::SeLU>(module, "SeLU");
+  plain<nn::SoftSign>(module, "SoftSign");
+  plain<nn::Softplus>(module, "Softplus");
+  plain<nn::Tanhshrink>(module, "Tanhshrink");
+  plain<nn::Identity>(module, "Identity");
+  with_number<nn::LeakyReLU>(module, "LeakyReLU");
+  with_number<nn::ELU>(module, "ELU");
+  with_number<nn::CELU>(module, "CELU");
+  with_number<nn::HShrink>(module, "HShrink");
+  with_number<nn::SoftShrink>(module, "SoftShrink");
+  layer_class<nn::GELU>(module, "GELU")
+      .def(
+          "__init__",
+          [](nn::GELU* self, bool approximate) {
+            new (self)
+                Overridable<nn::GELU>(approximate ? nn::GeluForm::Tanh : nn::GeluForm::Exact);
+          },
+          "approximate"_a);
+  layer_class<nn::Softmax>(module, "Softmax").def(nb::init<int64_t>(), "axis"_a);
+  layer_class<nn::LogSoftmax>(module, "LogSoftmax").def(nb::init<int64_t>(), "axis"_a);
+  layer_class<nn::PReLU>(module, "PReLU").def(nb::init<int64_t, double>(), "channel"_a, "w"_a);
+  module.def(
+      "get_activation", [](const std::string& name) { return nn::get_activation(name); }, "name"_a);
+}
+
+void add_weighted(nb::module_& module) {
+  layer_class<nn::Dense>(module, "Dense")
+      .def(
+          "__init__",
+          [](nn::Dense* self, int64_t in, int64_t out, nb::handle weight, nb::handle bias,
+             bool has_bias, nb::handle activation, nb::handle dtype) {
+            new (self) Overridable<nn::Dense>(
+                in, out,
+                nn::DenseOptions{.weight_init = initial_from(weight),
+                                 .bias_init = initial_from(bias),
+                                 .bias = has_bias ? nn::Bias::Added : nn::Bias::None,
+                                 .activation = activation_from(activation),
+                                 .dtype = dtype_of(dtype)});
+          },
+          "in_channels"_a, "out_channels"_a, "weight_init"_a.none(), "bias_init"_a.none(),
+          "has_bias"_a, "activation"_a.none(), "dtype"_a.none());
+  layer_class<nn::Embedding>(module, "Embedding")
+      .def(
+          "__init__",
+          [](nn::Embedding* self, int64_t count, int64_t size, nb::handle table,
+             std::optional<int64_t> padding, nb::handle dtype) {
+            new (self)
+                Overridable<nn::Embedding>(count, size,
+                                           nn::EmbeddingOptions{.table_init = initial_from(table),
+                                                                .padding_index = padding,
+                                                                .dtype = dtype_of(dtype)});
+          },
+          "vocab_size"_a, "embedding_size"_a, "table_init"_a.none(), "padding_idx"_a.none(),
+          "dtype"_a.none());
+  layer_class<nn::Conv2d>(module, "Conv2d")
+      .def(
+          "__init__",
+          [](nn::Conv2d* self, int64_t in, int64_t out, nb::handle kernel, nb::handle stride,
+             const std::string& pad_mode, nb::handle padding, nb::handle dilation, int64_t group,
+             bool has_bias, nb::handle weight, nb::handle bias, nb::handle dtype) {
+            new (self) Overridable<nn::Conv2d>(
+                in, out, pair_from(kernel, "Conv2d", "kernel_size"),
+                nn::Conv2dOptions{.stride = pair_from(stride, "Conv2d", "stride"),
+                                  .pad_mode = nn::pad_mode_from_name(pad_mode, "Conv2d"),
+                                  .padding = margins_from(padding, "Conv2d"),
+                                  .dilation = pair_from(dilation, "Conv2d", "dilation"),
+                                  .group = group,
+                                  .bias = has_bias ? nn::Bias::Added : nn::Bias::None,
+                                  .weight_init = initial_from(weight),
+                                  .bias_init = initial_from(bias),
+                                  .dtype = dtype_of(dtype)});
+          },
+          "in_channels"_a, "out_channels"_a, "kernel_size"_a, "stride"_a, "pad_mode"_a, "padding"_a,
+          "dilation"_a, "group"_a, "has_bias"_a, "weight_init"_a.none(), "bias_init"_a.none(),
+          "dtype"_a.none());
+}
+
+template <typename Layer>
+void batch_norm(nb::module_& module, const char* name) {
+  layer_class<Layer>(module, name)
+      .def(
+          "__init__",
+          [](Layer* self, int64_t features, double eps, double momentum, bool affine,
+             nb::handle gamma, nb::handle beta, nb::handle mean, nb::handle variance,
+             std::optional<bool> use_batch_statistics, nb::handle dtype) {
+            new (self) Overridable<Layer>(
+                features, nn::BatchNormOptions{.eps = eps,
+                                               .momentum = momentum,
+                                               .affine = affine,
+                                               .gamma_init = initial_from(gamma),
+                                               .beta_init = initial_from(beta),
+                                               .moving_mean_init = initial_from(mean),
+                                               .moving_var_init = initial_from(variance),
+                                               .use_batch_statistics = use_batch_statistics,
+                                               .dtype = dtype_of(dtype)});
+          },
+          "num_features"_a, "eps"_a, "momentum"_a, "affine"_a, "gamma_init"_a.none(),
+          "beta_init"_a.none(), "moving_mean_init"_a.none(), "moving_var_init"_a.none(),
+          "use_batch_statistics"_a.none(), "dtype"_a.none());
+}
+
+void add_others(nb::module_& module) {
+  batch_norm<nn::BatchNorm1d>(module, "BatchNorm1d");
+  batch_norm<nn::BatchNorm2d>(module, "BatchNorm2d");
+  layer_class<nn::LayerNorm>(module, "LayerNorm")
+      .def(
+          "__init__",
+          [](nn::LayerNorm* self, nb::handle shape, int64_t begin_axis, nb::handle gamma,
+             nb::handle beta, double epsilon, nb::handle dtype) {
+            new (self) Overridable<nn::LayerNorm>(
+                shape_of(shape), nn::LayerNormOptions{.begin_norm_axis = begin_axis,
+                                                      .gamma_init = initial_from(gamma),
+                                                      .beta_init = initial_from(beta),
+                                                      .epsilon = epsilon,
+                                                      .dtype = dtype_of(dtype)});
+          },
+          "normalized_shape"_a, "begin_norm_axis"_a, "gamma_init"_a.none(), "beta_init"_a.none(),
+          "epsilon"_a, "dtype"_a.none());
+  layer_class<nn::Dropout>(module, "Dropout")
+      .def(
+          "__init__",
+          [](nn::Dropout* self, double p) {
+            new (self) Overridable<nn::Dropout>(nn::DropProbability::of_dropping(p));
+          },
+          "p"_a);
+  layer_class<nn::Flatten>(module, "Flatten")
+      .def(nb::init<int64_t, int64_t>(), "start_dim"_a, "end_dim"_a);
+  layer_class<nn::MaxPool2d>(module, "MaxPool2d")
+      .def(
+          "__init__",
+          [](nn::MaxPool2d* self, nb::handle kernel, nb::handle stride, const std::string& pad_mode,
+             nb::handle padding, nb::handle dilation, bool ceil) {
+            new (self) Overridable<nn::MaxPool2d>(
+                pair_from(kernel, "MaxPool2d", "kernel_size"),
+                pair_from(stride, "MaxPool2d", "stride"),
+                nn::MaxPool2dOptions{.pad_mode = nn::pad_mode_from_name(pad_mode, "MaxPool2d"),
+                                     .padding = pair_from(padding, "MaxPool2d", "padding"),
+                                     .dilation = pair_from(dilation, "MaxPool2d", "dilation"),
+                                     .end = ceil ? nn::PoolEnd::Ceil : nn::PoolEnd::Floor});
+          },
+          "kernel_size"_a, "stride"_a, "pad_mode"_a, "padding"_a, "dilation"_a, "ceil_mode"_a);
+  layer_class<nn::AvgPool2d>(module, "AvgPool2d")
+      .def(
+          "__init__",
+          [](nn::AvgPool2d* self, nb::handle kernel, nb::handle stride, const std::string& pad_mode,
+             nb::handle padding, bool ceil, bool count_include_pad,
+             std::optional<int64_t> divisor) {
+            new (self) Overridable<nn::AvgPool2d>(
+                pair_from(kernel, "AvgPool2d", "kernel_size"),
+                pair_from(stride, "AvgPool2d", "stride"),
+                nn::AvgPool2dOptions{.pad_mode = nn::pad_mode_from_name(pad_mode, "AvgPool2d"),
+                                     .padding = pair_from(padding, "AvgPool2d", "padding"),
+                                     .end = ceil ? nn::PoolEnd::Ceil : nn::PoolEnd::Floor,
+                                     .count_include_pad = count_include_pad,
+                                     .divisor_override = divisor});
+          },
+          "kernel_size"_a, "stride"_a, "pad_mode"_a, "padding"_a, "ceil_mode"_a,
+          "count_include_pad"_a, "divisor_override"_a.none());
+  layer_class<nn::AdaptiveAvgPool2d>(module, "AdaptiveAvgPool2d")
+      .def(
+          "__init__",
+          [](nn::AdaptiveAvgPool2d* self, nb::handle size) {
+            new (self) Overridable<nn::AdaptiveAvgPool2d>(
+                pair_from(size, "AdaptiveAvgPool2d", "output_size"));
+          },
+          "output_size"_a);
+}
+
+template <typename T>
+using Initializer = nb::class_<T, nn::Initializer>;
+
+void add_initializers(nb::module_& module) {
+  nb::class_<nn::Initializer>(module, "Initializer", nb::dynamic_attr(),
+                              shared_object<nn::Initializer>())
+      .def(
+          "__call__",
+          [](nn::Initializer& self, nb::handle shape, nb::handle dtype) {
+            return self(shape_of(shape), dtype_of(dtype));
+          },
+          "shape"_a, "dtype"_a.none());
+  Initializer<nn::Constant>(module, "Constant").def(nb::init<double>(), "value"_a);
+  Initializer<nn::Zero>(module, "Zero").def(nb::init<>());
+  Initializer<nn::One>(module, "One").def(nb::init<>());
+  Initializer<nn::Normal>(module, "Normal").def(nb::init<double, double>(), "sigma"_a, "mean"_a);
+  Initializer<nn::Uniform>(module, "Uniform").def(nb::init<double>(), "scale"_a);
+  Initializer<nn::TruncatedNormal>(module, "TruncatedNormal")
+      .def(nb::init<double, double, double, double>(), "sigma"_a, "mean"_a, "a"_a, "b"_a);
+  Initializer<nn::XavierUniform>(module, "XavierUniform").def(nb::init<double>(), "gain"_a);
+  Initializer<nn::XavierNormal>(module, "XavierNormal").def(nb::init<double>(), "gain"_a);
+  const auto he = [](double slope, const std::string& mode, const std::string& nonlinearity) {
+    if (mode != "fan_in" && mode != "fan_out") {
+      fail(ErrorKind::Value, "[initializer] mode must be 'fan_in' or 'fan_out', got '{}'", mode);
+    }
+    return nn::HeOptions{.negative_slope = slope,
+                         .mode = mode == "fan_in" ? nn::FanMode::In : nn::FanMode::Out,
+                         .nonlinearity = nonlinearity};
+  };
+  Initializer<nn::HeUniform>(module, "HeUniform")
+      .def(
+          "__init__",
+          [he](nn::HeUniform* self, double slope, const std::string& mode,
+               const std::string& nonlinearity) {
+            new (self) nn::HeUniform(he(slope, mode, nonlinearity));
+          },
+          "negative_slope"_a, "mode"_a, "nonlinearity"_a);
+  Initializer<nn::HeNormal>(module, "HeNormal")
+      .def(
+          "__init__",
+          [he](nn::HeNormal* self, double slope, const std::string& mode,
+               const std::string& nonlinearity) {
+            new (self) nn::HeNormal(he(slope, mode, nonlinearity));
+          },
+          "negative_slope"_a, "mode"_a, "nonlinearity"_a);
+  module.def(
+      "initial_value",
+      [](nb::handle init, nb::handle shape, nb::handle dtype) {
+        return initial_from(init).make(shape_of(shape), dtype_of(dtype), "initializer");
+      },
+      "init"_a.none(), "shape"_a, "dtype"_a.none());
+}
+
+}  // namespace
+
+void add_layers(nb::module_& module) {
+  add_initializers(module);
+  add_activations(module);
+  add_weighted(module);
+  add_others(module);
+}
+
+}  // namespace lamella::python

@@ -1,0 +1,158 @@
+"""Datasets: rows, transforms, users' functions and their random numbers."""
+
+import random
+
+import lamella.alias  # noqa: F401
+import mindspore as ms
+import mindspore.dataset as ds
+import numpy as np
+import pytest
+from mindspore.dataset import transforms, vision
+
+IMAGES = np.random.default_rng(0).integers(0, 255, (20, 6, 5, 3)).astype(np.uint8)
+LABELS = np.arange(20, dtype=np.int32)
+
+
+def slices(**options):
+    return ds.NumpySlicesDataset(
+        {"image": IMAGES, "label": LABELS}, shuffle=options.pop("shuffle", False), **options
+    )
+
+
+def test_rows_of_arrays():
+    dataset = slices()
+    assert dataset.get_col_names() == ["image", "label"]
+    assert dataset.get_dataset_size() == 20
+    rows = list(dataset.create_dict_iterator(num_epochs=1))
+    assert len(rows) == 20
+    assert isinstance(rows[3]["image"], ms.Tensor)
+    assert np.array_equal(rows[3]["image"].asnumpy(), IMAGES[3])
+    assert rows[3]["label"].item() == 3
+    first = next(iter(dataset.create_tuple_iterator(output_numpy=True)))
+    assert isinstance(first[0], np.ndarray)
+    first[0][:] = 0  # the reader's own
+    assert IMAGES[0].any()
+
+
+def test_operations():
+    dataset = slices().map(vision.HWC2CHW(), "image").batch(8, drop_remainder=True)
+    assert dataset.get_batch_size() == 8
+    assert dataset.get_dataset_size() == 2
+    assert dataset.output_shapes() == [[8, 3, 6, 5], [8]]
+    (image, label), _ = list(dataset)
+    assert np.array_equal(image.asnumpy(), IMAGES[:8].transpose(0, 3, 1, 2))
+    assert sorted(row[1].item() for row in slices(shuffle=True)) == list(range(20))
+    assert [r[1].item() for r in slices().skip(2).take(3)] == [2, 3, 4]
+    assert len(list(slices().repeat(2))) == 40
+    assert [r[1].item() for r in slices().filter(lambda x: x % 5 == 0, "label")] == [0, 5, 10, 15]
+    assert slices().rename("label", "target").get_col_names() == ["image", "target"]
+    assert slices().project("label").get_col_names() == ["label"]
+    assert len(list(slices() + slices())) == 40
+    parts = slices().split([0.75, 0.25], randomize=False)
+    assert [part.get_dataset_size() for part in parts] == [15, 5]
+
+
+def test_epochs_of_one_iterator():
+    iterator = slices().batch(10).create_dict_iterator(num_epochs=2)
+    assert [len(list(iterator)) for _ in range(2)] == [2, 2]
+    with pytest.raises(RuntimeError):
+        iter(iterator)
+
+
+def test_generators_by_number_and_by_running():
+    class Numbered:
+        def __len__(self):
+            return 5
+
+        def __getitem__(self, index):
+            return np.array([index], np.float32), index
+
+    rows = list(ds.GeneratorDataset(Numbered(), ["x", "y"], shuffle=False))
+    assert [row[1].item() for row in rows] == list(range(5))
+
+    def generate():
+        for i in range(4):
+            yield np.float32(i), np.int32(i * i)
+
+    dataset = ds.GeneratorDataset(lambda: generate(), ["x", "y"])
+    assert [row[1].item() for row in dataset] == [0, 1, 4, 9]
+    assert [row[1].item() for row in dataset] == [0, 1, 4, 9]
+
+
+def test_functions_of_rows_and_batches():
+    def both(image, label):
+        return image.astype(np.float32) / 255, label + 1, np.int64(7)
+
+    dataset = slices().map(both, ["image", "label"], ["image", "label", "extra"])
+    row = next(iter(dataset))
+    assert row[1].item() == 1
+    assert row[2].item() == 7
+
+    def halves(images, labels, info):
+        assert info.get_epoch_num() == 0
+        return images[: len(images) // 2], labels[: len(labels) // 2]
+
+    dataset = slices().batch(10, per_batch_map=halves)
+    assert [row[1].shape for row in dataset] == [(5,), (5,)]
+
+
+def test_errors_in_functions_reach_the_reader():
+    def broken(label):
+        if label == 5:
+            raise KeyError("five")
+        return label
+
+    dataset = slices().map(broken, "label", num_parallel_workers=2)
+    with pytest.raises(KeyError, match="five"):
+        list(dataset)
+
+
+def draws(workers):
+    ds.config.set_seed(11)
+
+    def augment(label):
+        return np.array([np.random.rand(), random.random(), label], np.float64)
+
+    dataset = slices(shuffle=True).map(augment, "label", num_parallel_workers=workers)
+    iterator = dataset.create_dict_iterator(num_epochs=2, output_numpy=True)
+    return [[row["label"] for row in iterator] for _ in range(2)]
+
+
+def test_random_numbers_in_functions_differ_repeat_and_know_no_workers():
+    outside = np.random.get_state()[1][:5].copy()
+    runs = [np.array(draws(workers)) for workers in (1, 2, 8)]
+    assert len(np.unique(runs[0][..., :2])) == 2 * 20 * 2
+    assert np.array_equal(runs[0], runs[1])
+    assert np.array_equal(runs[0], runs[2])
+    assert np.array_equal(np.random.get_state()[1][:5], outside)
+
+
+def test_transforms_as_functions():
+    image = IMAGES[0]
+    rescaled = vision.Rescale(1 / 255.0, 0.0)(image)
+    assert np.allclose(rescaled, image / 255, atol=1e-6)
+    normalised = vision.Normalize([1, 2, 3], [2, 2, 2])(image)
+    assert np.allclose(normalised, (image - np.array([1, 2, 3])) / 2)
+    assert vision.Resize((3, 4))(image).shape == (3, 4, 3)
+    assert transforms.TypeCast(ms.int32)(image).dtype == np.int32
+    assert np.array_equal(transforms.OneHot(4)(np.int32(2)), [0, 0, 1, 0])
+    assert transforms.Compose([vision.HWC2CHW(), vision.Rescale(2.0, 0.0)])(image).shape == (
+        3,
+        6,
+        5,
+    )
+
+
+def test_samplers_and_shards():
+    assert [r[1].item() for r in slices(shuffle=None, sampler=ds.SequentialSampler(3, 2))] == [3, 4]
+    parts = [[r[1].item() for r in slices(num_shards=2, shard_id=shard)] for shard in range(2)]
+    assert sorted(parts[0] + parts[1]) == list(range(20))
+    with pytest.raises(RuntimeError, match="needed together"):
+        slices(num_shards=2)
+
+
+def test_settings():
+    ds.config.prefetch_size = 8
+    assert ds.config.get_prefetch_size() == 8
+    ds.config.set_prefetch_size(16)
+    assert ds.config.prefetch_size == 16

@@ -1,0 +1,139 @@
+"""Training with Model: callbacks, metrics, checkpoints."""
+
+import lamella.alias  # noqa: F401
+import mindspore as ms
+import mindspore.dataset as ds
+import numpy as np
+import pytest
+from mindspore import Model, Tensor, nn, train
+
+RNG = np.random.default_rng(5)
+DATA = RNG.normal(size=(64, 4)).astype(np.float32)
+LABELS = (DATA.sum(1) > 0).astype(np.int32)
+
+
+def dataset(**options):
+    rows = ds.NumpySlicesDataset((DATA, LABELS), ["x", "y"], shuffle=options.get("shuffle", False))
+    return rows.batch(16)
+
+
+def model(**options):
+    ms.set_seed(1)
+    net = nn.SequentialCell(nn.Dense(4, 8, activation="relu"), nn.Dense(8, 2))
+    loss = nn.SoftmaxCrossEntropyWithLogits(sparse=True, reduction="mean")
+    optimizer = nn.Adam(net.trainable_params(), 0.02)
+    return Model(net, loss, optimizer, **options), net
+
+
+def test_training_evaluating_predicting():
+    trained, net = model(metrics={"accuracy", "loss"})
+    trained.train(20, dataset())
+    scores = trained.eval(dataset())
+    assert scores["accuracy"] > 0.9
+    assert scores["loss"] < 0.4
+    assert trained.predict(Tensor(DATA)).shape == (64, 2)
+    assert not net.training
+
+
+def test_callbacks_are_told_and_can_stop():
+    turns = []
+
+    class Watch(train.Callback):
+        def on_train_begin(self, run_context):
+            turns.append("begin")
+
+        def step_end(self, run_context):
+            params = run_context.original_args()
+            turns.append((params.cur_epoch_num, params.cur_step_num))
+            assert isinstance(params.net_outputs, Tensor)
+            if params.cur_step_num == 6:
+                run_context.request_stop()
+
+        def on_train_epoch_end(self, run_context):
+            turns.append("epoch")
+
+    trained, _ = model()
+    trained.train(5, dataset(), callbacks=Watch())
+    assert turns == [
+        "begin", (1, 1), (1, 2), (1, 3), (1, 4), "epoch", (2, 5), (2, 6), "epoch",
+    ]  # fmt: skip
+
+
+def test_errors_in_callbacks_and_networks_reach_the_caller():
+    class Broken(train.Callback):
+        def step_end(self, run_context):
+            raise KeyError("mine")
+
+    trained, _ = model()
+    with pytest.raises(KeyError, match="mine"):
+        trained.train(1, dataset(), callbacks=[Broken()])
+
+    class Bad(nn.Cell):
+        def construct(self, x):
+            return x @ Tensor(np.ones((3, 3), np.float32))
+
+    with pytest.raises(ValueError, match="test_train.py"):
+        Model(Bad(), nn.MSELoss(), nn.SGD(nn.Dense(1, 1).trainable_params())).train(1, dataset())
+
+
+def test_a_network_and_functions_of_rows_in_python():
+    class Net(nn.Cell):
+        def __init__(self):
+            super().__init__()
+            self.dense = nn.Dense(4, 2)
+
+        def construct(self, x):
+            return self.dense(x)
+
+    rows = ds.NumpySlicesDataset((DATA, LABELS), ["x", "y"], shuffle=True)
+    rows = rows.map(lambda x: x * 2, "x", num_parallel_workers=2).batch(16)
+    net = Net()
+    loss = nn.CrossEntropyLoss()
+    Model(net, loss, nn.Adam(net.trainable_params(), 0.05)).train(5, rows)
+    accuracy = (net(Tensor(DATA * 2)).asnumpy().argmax(1) == LABELS).mean()
+    assert accuracy > 0.8
+
+
+def test_a_metric_written_in_python():
+    class Count(train.Metric):
+        def __init__(self):
+            super().__init__()
+            self.clear()
+
+        def clear(self):
+            self.rows = 0
+
+        def update(self, *inputs):
+            self.rows += inputs[0].shape[0]
+
+        def eval(self):
+            return self.rows
+
+    trained, _ = model(metrics={"rows": Count()})
+    assert trained.eval(dataset())["rows"] == 64
+
+
+def test_checkpoints(tmp_path):
+    trained, net = model()
+    config = train.CheckpointConfig(save_checkpoint_steps=4, keep_checkpoint_max=2)
+    saver = train.ModelCheckpoint("net", str(tmp_path), config)
+    trained.train(3, dataset(), callbacks=[saver])
+    assert len(list(tmp_path.glob("*.ckpt"))) == 2
+    parameters = ms.load_checkpoint(saver.latest_ckpt_file_name)
+    _, fresh = model()
+    ms.load_param_into_net(fresh, parameters)
+    assert np.array_equal(fresh(Tensor(DATA)).asnumpy(), net(Tensor(DATA)).asnumpy())
+    path = tmp_path / "own.ckpt"
+    ms.save_checkpoint(net, str(path), append_dict={"epoch": 3})
+    loaded = ms.load_checkpoint(str(path))
+    assert loaded["epoch"] == 3
+    assert isinstance(loaded["0.weight"], ms.Parameter)
+
+
+def test_one_step_by_hand():
+    net = nn.Dense(4, 2)
+    step = nn.TrainOneStepCell(
+        nn.WithLossCell(net, nn.CrossEntropyLoss()), nn.Momentum(net.trainable_params(), 0.1, 0.9)
+    ).set_train()
+    losses = [step(Tensor(DATA), Tensor(LABELS)).item() for _ in range(10)]
+    assert losses[-1] < losses[0]
