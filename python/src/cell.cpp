@@ -3,6 +3,7 @@
 
 #include "python/src/dtype_object.h"
 #include "python/src/parameter_object.h"
+#include "python/src/source_location.h"
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
@@ -142,11 +143,12 @@ void add_cells(nb::module_& module) {
            })
       .def("_run",
            [](Cell& self, const nb::args& inputs) {
-             return outputs_of(self(tensors_from(inputs, self.class_name())));
+             return outputs_of(
+                 self.call(tensors_from(inputs, self.class_name()), caller_location()));
            })
       .def("_scoped",
            [](Cell& self, nb::handle function, const nb::args& args, const nb::kwargs& kwargs) {
-             const nn::CallScope scope(self);
+             const nn::CallScope scope(self, {});
              return function(*args, **kwargs);
            })
       .def("_find", find)
