@@ -77,7 +77,7 @@ std::shared_ptr<const ByteTable::Entries> ByteTable::entries_for(int64_t channel
   try {
     made->results = tabulate(channels);
   } catch (const Error&) {
-    // The chain itself will say it, with the sizes of the images at hand.
+    made->results.reset();  // the chain itself will say it, with the sizes of the images at hand
   }
   entries_ = made;
   return made;

@@ -63,7 +63,8 @@ void Dataset::note_epoch(int64_t epoch) {
   if (seed_generation_ == config::seed_generation()) next_epoch_ = epoch + 1;
 }
 
-Operation::Operation(Ref<Dataset> child) : Operation(child, child->columns()) {}
+Operation::Operation(Ref<Dataset> child)
+    : Dataset(child->names(), child->depth() + 1), child_(std::move(child)) {}
 
 Operation::Operation(Ref<Dataset> child, std::vector<std::string> names)
     : Dataset(std::make_shared<const std::vector<std::string>>(std::move(names)),

@@ -67,6 +67,8 @@ class LAMELLA_API Dataset : public RefCounted<Dataset> {
   virtual ~Dataset();
 
   const std::vector<std::string>& columns() const { return *names_; }
+  // The same list, shared.
+  const Row::Names& names() const { return names_; }
   // Rows of one epoch; an endless repeat counts as one turn. Where only a pass can tell (an
   // iterable source, a filter), one is made, once.
   int64_t size() const;
@@ -78,7 +80,8 @@ class LAMELLA_API Dataset : public RefCounted<Dataset> {
 
   // Applies `transforms` in turn to the input columns. With as many outputs as inputs, they take
   // the inputs' places; else the outputs come first, then the columns that are no inputs.
-  Ref<Dataset> map(std::vector<Ref<Transform>> transforms, ColumnOptions options = {});
+  Ref<Dataset> map(const std::vector<Ref<Transform>>& transforms,
+                   const ColumnOptions& options = {});
   // Keeps the rows whose input columns `predicate` accepts.
   Ref<Dataset> filter(std::function<bool(std::span<const Array>)> predicate,
                       std::vector<std::string> inputs = {});

@@ -55,7 +55,7 @@ class IterableCursor : public Cursor {
 }  // namespace
 
 GeneratorDataset::GeneratorDataset(Ref<RandomAccessSource> source, std::vector<std::string> names,
-                                   SourceOptions options)
+                                   const SourceOptions& options)
     : IndexedSource(std::move(names), options, "GeneratorDataset"), source_(std::move(source)) {
   if (!source_) fail(ErrorKind::Type, "{}", kNullSource);
   if (columns().empty()) fail(ErrorKind::Value, "[GeneratorDataset] column_names is empty");

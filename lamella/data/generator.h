@@ -39,7 +39,7 @@ class LAMELLA_API GeneratorDataset : public IndexedSource {
   // With one worker (unless `options` say more), the source is called in the order of rows, by one
   // thread at a time.
   GeneratorDataset(Ref<RandomAccessSource> source, std::vector<std::string> names,
-                   SourceOptions options = {.workers = 1});
+                   const SourceOptions& options = {.workers = 1});
 
   int64_t sample_count() const override { return source_->size(); }
   void prepare(Ticket& ticket) const override;

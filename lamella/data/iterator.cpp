@@ -195,7 +195,7 @@ class Iterator::Loader {
 Iterator::Iterator(Ref<Dataset> dataset, IteratorOptions options)
     : dataset_(std::move(dataset)),
       options_(std::move(options)),
-      names_(dataset_->names_),
+      names_(dataset_->names()),
       seed_(static_cast<uint64_t>(config::seed())) {
   if (options_.epochs == 0 || options_.epochs < -1) {
     fail(ErrorKind::Value, "[Iterator] the number of epochs must be positive, or -1, got {}",

@@ -107,7 +107,8 @@ std::optional<std::vector<Array>> Map::make_batch(std::span<const Ticket> ticket
 
 }  // namespace
 
-Ref<Dataset> Dataset::map(std::vector<Ref<Transform>> transforms, ColumnOptions options) {
+Ref<Dataset> Dataset::map(const std::vector<Ref<Transform>>& transforms,
+                          const ColumnOptions& options) {
   ColumnPlan plan(columns(), options, {columns().front()}, "map");
   return make_ref<Map>(Ref<Dataset>(this), std::move(plan), flattened(transforms), options.workers);
 }

@@ -117,7 +117,7 @@ class ConcatCursor : public Cursor {
 
 class Concat : public Pair {
  public:
-  Concat(Ref<Dataset> first, Ref<Dataset> second)
+  Concat(const Ref<Dataset>& first, Ref<Dataset> second)
       : Pair(first, std::move(second), first->columns()) {}
 
   std::unique_ptr<Cursor> open(const Epoch& epoch) const override {

@@ -7,6 +7,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "lamella/base/api.h"
 
@@ -44,7 +45,7 @@ class LAMELLA_API ProgressBar {
   };
 
   ProgressBar(std::string label, int64_t total_steps)
-      : ProgressBar(label, total_steps, Options()) {}
+      : ProgressBar(std::move(label), total_steps, Options()) {}
   ProgressBar(std::string label, int64_t total_steps, Options options);
   ProgressBar(const ProgressBar&) = delete;
   ProgressBar& operator=(const ProgressBar&) = delete;

@@ -156,7 +156,8 @@ int64_t Dim::evaluate(std::span<const int64_t> bindings) const {
 Dim operator+(Dim a, Dim b) {
   if (a.known() && b.known()) {
     int64_t result = 0;
-    return checked(__builtin_add_overflow(a.bits_, b.bits_, &result), result);
+    const bool overflow = __builtin_add_overflow(a.bits_, b.bits_, &result);
+    return checked(overflow, result);
   }
   return sum(a, b, 1);
 }
@@ -164,7 +165,8 @@ Dim operator+(Dim a, Dim b) {
 Dim operator-(Dim a, Dim b) {
   if (a.known() && b.known()) {
     int64_t result = 0;
-    return checked(__builtin_sub_overflow(a.bits_, b.bits_, &result), result);
+    const bool overflow = __builtin_sub_overflow(a.bits_, b.bits_, &result);
+    return checked(overflow, result);
   }
   return sum(a, b, -1);
 }
@@ -172,7 +174,8 @@ Dim operator-(Dim a, Dim b) {
 Dim operator*(Dim a, Dim b) {
   if (a.known() && b.known()) {
     int64_t result = 0;
-    return checked(__builtin_mul_overflow(a.bits_, b.bits_, &result), result);
+    const bool overflow = __builtin_mul_overflow(a.bits_, b.bits_, &result);
+    return checked(overflow, result);
   }
   DimTable& table = DimTable::instance();
   std::lock_guard lock(table.mutex);

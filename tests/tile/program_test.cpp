@@ -233,6 +233,10 @@ TEST(Threads, DoNotChangeBits) {
   cases.emplace_back(softmax(), std::vector<int64_t>{301, 1000});
   cases.emplace_back(softmax(), std::vector<int64_t>{1, 400001});
   cases.emplace_back(cross_entropy(), std::vector<int64_t>{3, 200001});
+  for (const int64_t n : {16385, 100000, 7 * 4096, 1000003}) {
+    cases.emplace_back(row_sums(), std::vector<int64_t>{1, n});
+    cases.emplace_back(row_sums(), std::vector<int64_t>{3, n});
+  }
   cases.emplace_back(column_sums(1, 1), std::vector<int64_t>{3000, 200});
   cases.emplace_back(column_sums(1, 1), std::vector<int64_t>{70, 9000});
   cases.emplace_back(column_sums(2, 1), std::vector<int64_t>{5, 1000, 70});

@@ -48,6 +48,17 @@ inline Program layer_norm() {
   return std::move(b).finish();
 }
 
+// The sum of squares and the largest value of each row, scaled.
+inline Program row_sums() {
+  Builder b("row_sums", 1, Reduction::Rows);
+  const ValueId x = b.load_input(DType::Float32);
+  const ValueId scale = b.load_input(DType::Float32, VectorStride::Zero);
+  const ValueId sum = b.apply(Opcode::ReduceSum, b.apply(Opcode::Mul, x, x));
+  b.store_output(b.apply(Opcode::Mul, sum, scale), VectorStride::Zero);
+  b.store_output(b.apply(Opcode::ReduceMax, x), VectorStride::Zero);
+  return std::move(b).finish();
+}
+
 // Cross entropy of a row of scores with an int32 label: the loss, and the gradient of the scores.
 inline Program cross_entropy() {
   Builder b("cross_entropy", 1, Reduction::Rows);

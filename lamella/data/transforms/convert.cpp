@@ -57,7 +57,7 @@ To integer_from_integer(From value) {
 template <typename To, typename From>
 To converted(From element) {
   const auto value = widened(element);
-  using Value = decltype(value);
+  using Value = std::remove_const_t<decltype(value)>;
   if constexpr (is_small_float<To>) {
     // Integers of up to 64 bits are not exact in double either, but rounding them to odd on the way
     // keeps the one rounding at the end correct.
@@ -65,13 +65,11 @@ To converted(From element) {
     if constexpr (std::is_same_v<To, Half>) return Half{float16_bits_from_float(narrow)};
     if constexpr (std::is_same_v<To, Brain>) return Brain{bfloat16_bits_from_float(narrow)};
   } else if constexpr (std::is_same_v<To, bool>) {
-    return value != std::remove_const_t<Value>{};
-  } else if constexpr (std::is_floating_point_v<To>) {
+    return value != Value{};
+  } else if constexpr (std::is_floating_point_v<To> || std::is_same_v<Value, bool>) {
     return static_cast<To>(value);
-  } else if constexpr (std::is_floating_point_v<std::remove_const_t<Value>>) {
+  } else if constexpr (std::is_floating_point_v<Value>) {
     return integer_from_float<To>(value);
-  } else if constexpr (std::is_same_v<std::remove_const_t<Value>, bool>) {
-    return static_cast<To>(value);
   } else {
     return integer_from_integer<To>(value);
   }

@@ -117,7 +117,8 @@ std::vector<Tap> bilinear_taps(int64_t size, int64_t count) {
 template <typename T>
 T rounded(float value) {
   if constexpr (std::is_floating_point_v<T>) return static_cast<T>(value);
-  return static_cast<T>(value + 0.5f);  // a mean of uint8 values stays within 0 to 255
+  // Half up, for a mean of uint8 values, which stays within 0 to 255.
+  return static_cast<T>(static_cast<int>(2 * value + 1) / 2);
 }
 
 template <typename T>

@@ -140,9 +140,9 @@ void Ir::store(LLVMValueRef value, LLVMValueRef address, unsigned alignment) {
   LLVMSetAlignment(LLVMBuildStore(builder_, value, address), alignment);
 }
 
-void Ir::prefetch_for_writing(LLVMValueRef address) {
+void Ir::prefetch(LLVMValueRef address, int write, int locality) {
   intrinsic("llvm.prefetch", {pointer},
-            {address, integer(i32, 1), integer(i32, 3), integer(i32, 1)});
+            {address, integer(i32, write), integer(i32, locality), integer(i32, 1)});
 }
 
 LLVMValueRef Ir::stack_slot(LLVMTypeRef type, int64_t count, unsigned alignment) {

@@ -109,8 +109,9 @@ class Ir {
   LLVMValueRef address(LLVMValueRef base, LLVMValueRef bytes);
   LLVMValueRef load(LLVMTypeRef type, LLVMValueRef address, unsigned alignment);
   void store(LLVMValueRef value, LLVMValueRef address, unsigned alignment);
-  // A hint that never faults.
-  void prefetch_for_writing(LLVMValueRef address);
+  // Hints that never fault: into the first cache for writing, into the second one for reading.
+  void prefetch_for_writing(LLVMValueRef address) { prefetch(address, 1, 3); }
+  void prefetch_for_reading(LLVMValueRef address) { prefetch(address, 0, 2); }
   // Room in the function's frame for `count` values.
   LLVMValueRef stack_slot(LLVMTypeRef type, int64_t count, unsigned alignment);
 
@@ -139,6 +140,7 @@ class Ir {
   std::string text() const;
 
  private:
+  void prefetch(LLVMValueRef address, int write, int locality);
   void add_attributes(LLVMValueRef function);
   LLVMBasicBlockRef new_block() { return LLVMAppendBasicBlockInContext(context_, function_, ""); }
 

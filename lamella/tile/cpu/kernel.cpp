@@ -3,12 +3,14 @@
 #include "lamella/tile/cpu/kernel.h"
 
 #include <algorithm>
+#include <vector>
 
 #include "lamella/base/error.h"
 #include "lamella/base/parallel.h"
 #include "lamella/base/system/float_environment.h"
 #include "lamella/tile/cpu/kernel_code.h"
 #include "lamella/tile/cpu/packed_arguments.h"
+#include "lamella/tile/cpu/reduction_tree.h"
 
 namespace lamella::tile {
 
@@ -69,6 +71,7 @@ class KernelRun {
 
   void rows() const {
     if (rows_ == 0) return;
+    if (runs_by_chunks(code_, rows_, length_)) return rows_by_chunks();
     const double row_time = 2 * code_.nanoseconds_per_element * static_cast<double>(length_) + 20;
     const int64_t grain = std::max(grain_of(row_time), ceil_divide(rows_, thread_count()));
     const int64_t scratch_bytes = thread_scratch(code_, length_);
@@ -76,6 +79,26 @@ class KernelRun {
       code_.rows(arguments_.words(), begin, end, 0, length_,
                  scratch_ + begin / grain * scratch_bytes);
     });
+  }
+
+  // Few long rows of a program that only reduces: their chunks are shared out. The results do not
+  // depend on it, only the speed.
+  static bool runs_by_chunks(const Kernel::Code& code, int64_t rows, int64_t length) {
+    return code.row_chunks && rows < 2 * thread_count() && length > 4 * kChunk;
+  }
+  static int64_t chunk_bytes(const Kernel::Code& code, int64_t length) {
+    return ceil_divide(length, kChunk) * code.partial_bytes;
+  }
+  void rows_by_chunks() const {
+    const int64_t chunks = ceil_divide(length_, kChunk);
+    const double chunk_time = code_.nanoseconds_per_element * static_cast<double>(kChunk);
+    for (int64_t row = 0; row < rows_; ++row) {
+      parallel(chunks, grain_of(chunk_time), [&](int64_t begin, int64_t end) {
+        code_.row_chunks(arguments_.words(), row, begin, end, scratch_);
+      });
+      const DefaultFloatEnvironment environment;
+      code_.row_finish(arguments_.words(), row, chunks, scratch_);
+    }
   }
 
   void columns(std::span<const int64_t> extents) const {
@@ -112,6 +135,9 @@ class KernelRun {
     });
   }
 
+  // Several launches as one loop.
+  static void elementwise_together(const Kernel::Code& code, std::span<const Launch> launches);
+
   static int64_t thread_scratch(const Kernel::Code& code, int64_t length) {
     return round_up(code.row_scratch_bytes * row_scratch_elements(length), 64);
   }
@@ -132,6 +158,50 @@ class KernelRun {
   int64_t rows_;
 };
 
+// A part of one of several launches: some rows, or some elements of its only row.
+struct LaunchPart {
+  size_t launch;
+  int64_t row_begin, row_end, begin, end;
+};
+
+// Cuts all launches into parts of at most about `elements` elements.
+std::vector<LaunchPart> cut_launches(std::span<const Launch> launches, int64_t elements) {
+  std::vector<LaunchPart> parts;
+  for (size_t i = 0; i < launches.size(); ++i) {
+    const std::span extents(launches[i].extents);
+    const int64_t length = extents.back(), rows = product(extents.first(extents.size() - 1));
+    if (length == 0) continue;
+    if (rows == 1) {
+      for (int64_t begin = 0; begin < length; begin += elements) {
+        parts.push_back({i, 0, 1, begin, std::min(length, begin + elements)});
+      }
+      continue;
+    }
+    const int64_t step = std::max<int64_t>(elements / length, 1);
+    for (int64_t row = 0; row < rows; row += step) {
+      parts.push_back({i, row, std::min(rows, row + step), 0, length});
+    }
+  }
+  return parts;
+}
+
+void KernelRun::elementwise_together(const Kernel::Code& code, std::span<const Launch> launches) {
+  const auto words = static_cast<size_t>(code.layout.words());
+  std::vector<int64_t> arguments(launches.size() * words);
+  for (size_t i = 0; i < launches.size(); ++i) {
+    pack_arguments(code.program, code.layout, launches[i], arguments.data() + i * words);
+  }
+  const int64_t elements = round_up(grain_of(code.nanoseconds_per_element), 1024);
+  const std::vector<LaunchPart> parts = cut_launches(launches, elements);
+  parallel(static_cast<int64_t>(parts.size()), 1, [&](int64_t begin, int64_t end) {
+    for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
+      const LaunchPart& part = parts[i];
+      code.rows(arguments.data() + part.launch * words, part.row_begin, part.row_end, part.begin,
+                part.end, nullptr);
+    }
+  });
+}
+
 Kernel::Kernel(std::unique_ptr<Code> code) : code_(std::move(code)) {}
 Kernel::~Kernel() = default;
 
@@ -147,6 +217,10 @@ int64_t Kernel::scratch_bytes(std::span<const int64_t> extents) const {
     const int64_t blocks =
         ceil_divide(product(extents.subspan(kept, extents.size() - 1 - kept)), 64);
     return batches * blocks * code_->partial_bytes * round_up(length, kColumnPanel);
+  }
+  const int64_t rows = product(extents.first(extents.size() - 1));
+  if (KernelRun::runs_by_chunks(*code_, rows, length)) {
+    return KernelRun::chunk_bytes(*code_, length);
   }
   return KernelRun::thread_scratch(*code_, length) * thread_count();
 }
@@ -164,7 +238,8 @@ void Kernel::run(const Launch& launch, void* scratch) const {
 }
 
 void Kernel::run_all(std::span<const Launch> launches) const {
-  for (const Launch& launch : launches) run(launch, nullptr);
+  LAMELLA_CHECK(code_->program.reduction == Reduction::None);
+  KernelRun::elementwise_together(*code_, launches);
 }
 
 }  // namespace lamella::tile

@@ -53,8 +53,14 @@ Kernel::Code::Code(const Program& source, InstructionSet set, std::string_view o
     partial_bytes = column_partial_bytes(program);
   } else {
     rows = reinterpret_cast<RowFunction*>(linked.find(kRowFunction));
-    for (const DType dtype : schedule_rows(program).slot_dtypes)
-      row_scratch_bytes += size_of(dtype);
+    const RowSchedule schedule = schedule_rows(program);
+    for (const DType dtype : schedule.slot_dtypes) row_scratch_bytes += size_of(dtype);
+    if (reduces_once(program, schedule)) {
+      row_chunks = reinterpret_cast<RowChunkFunction*>(linked.find(kRowChunkFunction));
+      row_finish = reinterpret_cast<RowFinishFunction*>(linked.find(kRowFinishFunction));
+      const auto reductions = static_cast<int64_t>(schedule.passes[0].reductions.size());
+      partial_bytes = reductions * kPartialBytes;
+    }
   }
 }
 

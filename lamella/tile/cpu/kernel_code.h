@@ -18,10 +18,12 @@ struct Kernel::Code {
   ArgumentLayout layout;
   int64_t code_bytes = 0;
   int64_t row_scratch_bytes = 0;       // of one element of all rows kept between passes
-  int64_t partial_bytes = 0;           // of one column's partial results
+  int64_t partial_bytes = 0;           // of one column's, or one chunk's, partial results
   double nanoseconds_per_element = 0;  // an estimate, for cutting work into threads
   LinkedCode linked;
   RowFunction* rows = nullptr;
+  RowChunkFunction* row_chunks = nullptr;  // only for programs that reduce once
+  RowFinishFunction* row_finish = nullptr;
   ColumnBlockFunction* column_block = nullptr;
   ColumnFinishFunction* column_finish = nullptr;
 };

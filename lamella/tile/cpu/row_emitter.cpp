@@ -16,23 +16,12 @@ class RowEmitter {
   RowEmitter(Ir& ir, const Program& program, const RowSchedule& schedule)
       : ir_(ir), program_(program), schedule_(schedule) {}
 
-  void run() {
+  void emit_row_function() {
     const std::array parameters = {ir_.pointer, ir_.i64, ir_.i64, ir_.i64, ir_.i64, ir_.pointer};
     ir_.begin_function(kRowFunction, parameters, nullptr, false);
     BodyEmitter body(ir_, program_, ir_.parameter(0));
-    body_ = &body;
-    length_ = body.extent(program_.outer_rank);
-    scratch_length_ = ir_.bit_and(ir_.add(length_, ir_.word(63)), ir_.word(-64));
-    body.emit_uniform();
-    for (const Instruction& instruction : program_.body) {
-      if (!is_reduction(instruction.opcode)) continue;
-      stacks_.emplace_back(ir_, instruction.opcode, instruction.dtype);
-    }
-    std::vector<LLVMValueRef> bases;
-    for (int i = 0; i < static_cast<int>(program_.buffers.size()); ++i) {
-      bases.push_back(body.base(i));
-    }
-    RowWalk walk(ir_, body, 0, program_.outer_rank, bases, ir_.parameter(1));
+    start(body);
+    RowWalk walk = walk_rows();
     ir_.loop(ir_.parameter(1), ir_.parameter(2), ir_.word(1), [&](LLVMValueRef) {
       emit_row(walk);
       walk.advance();
@@ -40,15 +29,86 @@ class RowEmitter {
     ir_.return_void();
   }
 
+  // The partial results of some chunks of one row, into memory.
+  void emit_chunk_function() {
+    const std::array parameters = {ir_.pointer, ir_.i64, ir_.i64, ir_.i64, ir_.pointer};
+    ir_.begin_function(kRowChunkFunction, parameters, nullptr, false);
+    BodyEmitter body(ir_, program_, ir_.parameter(0));
+    start(body);
+    RowWalk walk = walk_rows();
+    stand_at(walk);
+    emit_row_values(0);
+    ir_.loop(ir_.parameter(2), ir_.parameter(3), ir_.word(1), [&](LLVMValueRef chunk) {
+      const LLVMValueRef begin = ir_.mul(chunk, ir_.word(kChunk));
+      const Ir::Values partials = emit_chunk(schedule_.passes[0], 0, begin);
+      for (size_t k = 0; k < partials.size(); ++k) {
+        ir_.store(partials[k], partial_address(chunk, k, partials.size()), 1);
+      }
+    });
+    ir_.return_void();
+  }
+
+  // The rest of the row, from all chunks' partial results.
+  void emit_finish_function() {
+    const std::array parameters = {ir_.pointer, ir_.i64, ir_.i64, ir_.pointer};
+    ir_.begin_function(kRowFinishFunction, parameters, nullptr, false);
+    BodyEmitter body(ir_, program_, ir_.parameter(0));
+    start(body);
+    RowWalk walk = walk_rows();
+    stand_at(walk);
+    emit_row_values(0);
+    const RowPass& pass = schedule_.passes[0];
+    for (PairwiseStack& stack : stacks_) stack.clear();
+    ir_.loop(ir_.word(0), ir_.parameter(2), ir_.word(1), [&](LLVMValueRef chunk) {
+      for (size_t k = 0; k < pass.reductions.size(); ++k) {
+        const LLVMTypeRef type = compute_type(ir_, at(pass.reductions[k]).dtype);
+        stacks_[k].push(chunk, ir_.load(type, partial_address(chunk, k, stacks_.size()), 1));
+      }
+    });
+    finish_reductions(pass);
+    emit_row_values(1);
+    store_row_values();
+    ir_.return_void();
+  }
+
  private:
   const Instruction& at(int32_t i) const { return program_.body[static_cast<size_t>(i)]; }
 
-  void emit_row(RowWalk& walk) {
+  // The parts all functions begin with.
+  void start(BodyEmitter& body) {
+    body_ = &body;
+    length_ = body.extent(program_.outer_rank);
+    scratch_length_ = ir_.bit_and(ir_.add(length_, ir_.word(63)), ir_.word(-64));
+    body.emit_uniform();
+    stacks_.clear();
+    for (const Instruction& instruction : program_.body) {
+      if (!is_reduction(instruction.opcode)) continue;
+      stacks_.emplace_back(ir_, instruction.opcode, instruction.dtype);
+    }
+  }
+  RowWalk walk_rows() {
+    std::vector<LLVMValueRef> bases;
+    for (int i = 0; i < static_cast<int>(program_.buffers.size()); ++i) {
+      bases.push_back(body_->base(i));
+    }
+    return RowWalk(ir_, *body_, 0, program_.outer_rank, bases, ir_.parameter(1));
+  }
+  void stand_at(RowWalk& walk) {
     addresses_ = walk.addresses();
     outer_position_.clear();
     for (int axis = 0; axis < program_.outer_rank; ++axis) {
       outer_position_.push_back(walk.position(axis));
     }
+  }
+  LLVMValueRef partial_address(LLVMValueRef chunk, size_t reduction, size_t reductions) {
+    const LLVMValueRef index = ir_.add(ir_.mul(chunk, ir_.word(static_cast<int64_t>(reductions))),
+                                       ir_.word(static_cast<int64_t>(reduction)));
+    const LLVMValueRef memory = LLVMGetLastParam(ir_.function());
+    return ir_.address(memory, ir_.mul(index, ir_.word(kPartialBytes)));
+  }
+
+  void emit_row(RowWalk& walk) {
+    stand_at(walk);
     emit_row_values(0);
     for (size_t pass = 0; pass < schedule_.passes.size(); ++pass) {
       if (schedule_.passes[pass].reductions.empty()) {
@@ -58,6 +118,10 @@ class RowEmitter {
       }
       emit_row_values(static_cast<int>(pass) + 1);
     }
+    store_row_values();
+  }
+
+  void store_row_values() {
     for (int32_t i = 0; i < static_cast<int32_t>(program_.body.size()); ++i) {
       if (at(i).opcode != Opcode::Store) continue;
       const auto& buffer = program_.buffers[static_cast<size_t>(at(i).index)];
@@ -100,6 +164,7 @@ class RowEmitter {
         body_->emit_element_value(i, frame, values);
       }
     }
+    if (number == 1) prefetch_next_row(position);
     for (const int32_t i : pass.kept) {
       ir_.store(stored(ir_, at(i).dtype, values[static_cast<size_t>(i)]), kept_address(i, position),
                 static_cast<unsigned>(size_of(at(i).dtype)));
@@ -110,6 +175,23 @@ class RowEmitter {
       operands.push_back(body_->element(at(i).operands[0], values));
     }
     return operands;
+  }
+  // Programs of several passes wait for memory only in the first one; the second fetches ahead what
+  // the first will read in the next row. (A second pass that is also the last one writes; there the
+  // fetches were measured to be in its way.)
+  void prefetch_next_row(LLVMValueRef position) {
+    if (program_.outer_rank == 0 || schedule_.passes.size() < 3) return;
+    for (const int32_t i : schedule_.passes[0].evaluated) {
+      const auto buffer = static_cast<size_t>(at(i).index);
+      if (at(i).opcode != Opcode::Load ||
+          program_.buffers[buffer].vector_stride != VectorStride::Unit) {
+        continue;
+      }
+      const LLVMValueRef next =
+          ir_.address(addresses_[buffer], body_->stride(at(i).index, program_.outer_rank - 1));
+      const LLVMValueRef offset = ir_.mul(position, ir_.word(size_of(at(i).dtype)));
+      ir_.prefetch_for_reading(ir_.address(next, offset));
+    }
   }
   bool is_kept_before(int32_t value, size_t number) const {
     if (schedule_.slot[static_cast<size_t>(value)] < 0) return false;
@@ -159,20 +241,25 @@ class RowEmitter {
   }
 
   void emit_reducing_pass(const RowPass& pass, size_t number) {
-    std::vector<PairwiseStack*> stacks;
-    for (const int32_t i : pass.reductions) stacks.push_back(&stacks_[reduction_number(i)]);
-    for (PairwiseStack* stack : stacks) stack->clear();
+    for (const int32_t i : pass.reductions) stacks_[reduction_number(i)].clear();
     ir_.loop(ir_.word(0), length_, ir_.word(kChunk), [&](LLVMValueRef begin) {
       const Ir::Values partials = emit_chunk(pass, number, begin);
       const LLVMValueRef chunk = ir_.lshr(begin, 12);
-      for (size_t k = 0; k < stacks.size(); ++k) stacks[k]->push(chunk, partials[k]);
+      for (size_t k = 0; k < partials.size(); ++k) {
+        stacks_[reduction_number(pass.reductions[k])].push(chunk, partials[k]);
+      }
     });
-    for (size_t k = 0; k < stacks.size(); ++k) {
-      const Instruction& reduction = at(pass.reductions[k]);
+    finish_reductions(pass);
+  }
+
+  void finish_reductions(const RowPass& pass) {
+    for (const int32_t i : pass.reductions) {
+      const Instruction& reduction = at(i);
       const LLVMValueRef empty = empty_reduction(ir_, reduction.opcode, reduction.dtype);
-      const Ir::Values result = ir_.if_then(ir_.icmp(LLVMIntSGT, length_, ir_.word(0)), {empty},
-                                            [&] { return Ir::Values{stacks[k]->finish()}; });
-      body_->set_row_value(pass.reductions[k], rounded(ir_, reduction.dtype, result[0]));
+      const Ir::Values result =
+          ir_.if_then(ir_.icmp(LLVMIntSGT, length_, ir_.word(0)), {empty},
+                      [&] { return Ir::Values{stacks_[reduction_number(i)].finish()}; });
+      body_->set_row_value(i, rounded(ir_, reduction.dtype, result[0]));
     }
   }
 
@@ -294,8 +381,17 @@ class RowEmitter {
 
 }  // namespace
 
+bool reduces_once(const Program& program, const RowSchedule& schedule) {
+  return program.reduction == Reduction::Rows && schedule.passes.size() == 1 &&
+         schedule.passes[0].stores.empty() && !schedule.passes[0].reductions.empty();
+}
+
 void emit_rows(Ir& ir, const Program& program, const RowSchedule& schedule) {
-  RowEmitter(ir, program, schedule).run();
+  RowEmitter emitter(ir, program, schedule);
+  emitter.emit_row_function();
+  if (!reduces_once(program, schedule)) return;
+  emitter.emit_chunk_function();
+  emitter.emit_finish_function();
 }
 
 }  // namespace lamella::tile

@@ -15,6 +15,18 @@ inline constexpr const char* kRowFunction = "lamella_rows";
 using RowFunction = void(const int64_t* arguments, int64_t row_begin, int64_t row_end,
                          int64_t begin, int64_t end, void* scratch);
 
+// Programs that only reduce, in one pass, can also be run by parts of a row, for few long rows:
+// void(arguments, row, first chunk, last chunk, partials) and void(arguments, row, chunks,
+// partials), with one word of memory for each chunk and reduction.
+bool reduces_once(const Program& program, const RowSchedule& schedule);
+inline constexpr const char* kRowChunkFunction = "lamella_row_chunks";
+using RowChunkFunction = void(const int64_t* arguments, int64_t row, int64_t begin, int64_t end,
+                              void* partials);
+inline constexpr const char* kRowFinishFunction = "lamella_row_finish";
+using RowFinishFunction = void(const int64_t* arguments, int64_t row, int64_t chunks,
+                               void* partials);
+inline constexpr int64_t kPartialBytes = 8;
+
 void emit_rows(Ir& ir, const Program& program, const RowSchedule& schedule);
 
 // Elements of a scratch row: the row's length, rounded up so that pieces may be written whole.

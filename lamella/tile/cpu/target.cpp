@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <llvm-c/Core.h>
+#include <llvm-c/Support.h>
 #include <llvm-c/Target.h>
 
 #include "lamella/base/env.h"
@@ -21,6 +22,10 @@ void initialize_llvm() {
   std::call_once(once, [] {
     LLVMInitializeNativeTarget();
     LLVMInitializeNativeAsmPrinter();
+    // This LLVM is the library's own, so its options disturb nobody. Strength reduction takes a
+    // third of the compile time and gains nothing on our loops, which step by constants.
+    const std::array options = {"lamella", "-disable-lsr"};
+    LLVMParseCommandLineOptions(static_cast<int>(options.size()), options.data(), "");
   });
 }
 

@@ -1,0 +1,159 @@
+"""Trains a small convolutional network on Fashion-MNIST: an ordinary MindSpore script.
+
+Run it with `lamella run examples/fashion_mnist.py`; `--help` lists the options. The last line
+printed is JSON. Its losses are those of examples/fashion_mnist.cpp, bit for bit.
+"""
+
+import argparse
+import json
+import os
+import struct
+import time
+
+parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+parser.add_argument(
+    "--data", default="/usr/share/datasets/fashion-mnist", help="folder of the data"
+)
+parser.add_argument("--output", default="output/fashion_mnist", help="folder for checkpoints")
+parser.add_argument("--epochs", type=int, default=5, help="passes over the training images")
+parser.add_argument("--batch-size", type=int, default=64, help="images a step")
+parser.add_argument("--steps", type=int, default=0, help="stop after so many steps (0: no)")
+parser.add_argument("--learning-rate", type=float, default=0.002, help="rate of the first step")
+parser.add_argument("--seed", type=int, default=42, help="of weights, dropout and order")
+parser.add_argument("--mode", choices=["pynative", "graph"], default="pynative")
+parser.add_argument("--window", type=int, help="run after every so many operations (1: each alone)")
+parser.add_argument(
+    "--loop", action="store_true", help="a loop over batches instead of Model.train"
+)
+parser.add_argument(
+    "--dump-losses", help="file for one line a step: its number and the loss's bits"
+)
+options = parser.parse_args()
+if options.window is not None:
+    os.environ["LAMELLA_WINDOW"] = str(options.window)
+
+import mindspore as ms  # noqa: E402 (the window's size is read when it is loaded)
+import mindspore.dataset as ds  # noqa: E402
+from mindspore import nn  # noqa: E402
+from mindspore.dataset import vision  # noqa: E402
+from mindspore.train import (  # noqa: E402
+    Callback,
+    CheckpointConfig,
+    Model,
+    ModelCheckpoint,
+)
+
+
+class Net(nn.Cell):
+    """conv-bn-relu-pool twice, dropout, and two dense layers."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv1 = nn.Conv2d(1, 32, 3)
+        self.bn1 = nn.BatchNorm2d(32)
+        self.conv2 = nn.Conv2d(32, 64, 3)
+        self.bn2 = nn.BatchNorm2d(64)
+        self.relu = nn.ReLU()
+        self.pool = nn.MaxPool2d(2, 2)
+        self.flatten = nn.Flatten()
+        self.dropout = nn.Dropout(p=0.3)
+        self.dense1 = nn.Dense(64 * 7 * 7, 128, activation="relu")
+        self.dense2 = nn.Dense(128, 10)
+
+    def construct(self, x):
+        x = self.pool(self.relu(self.bn1(self.conv1(x))))
+        x = self.pool(self.relu(self.bn2(self.conv2(x))))
+        x = self.dropout(self.flatten(x))
+        return self.dense2(self.dropout(self.dense1(x)))
+
+
+def batches(usage, batch_size, drop_remainder):
+    """Images as float32 [N, 1, 28, 28], labels as int32 [N]."""
+    dataset = ds.FashionMnistDataset(options.data, usage=usage, shuffle=usage == "train")
+    transforms = [
+        vision.Rescale(1 / 255, 0.0),
+        vision.Normalize([0.2860], [0.3530], is_hwc=True),
+        vision.HWC2CHW(),
+    ]
+    dataset = dataset.map(transforms, input_columns="image")
+    return dataset.batch(batch_size, drop_remainder=drop_remainder)
+
+
+class LossTrace(Callback):
+    """Keeps every step's loss, and stops the training after a number of steps."""
+
+    def __init__(self):
+        super().__init__()
+        self.losses = []
+
+    def on_train_step_end(self, run_context):
+        self.add(run_context.original_args().net_outputs)
+        if len(self.losses) == options.steps:
+            run_context.request_stop()
+
+    def add(self, loss):
+        self.losses.append(float(loss.asnumpy()))
+        if len(self.losses) % 100 == 0:
+            print(f"step {len(self.losses)}  loss {self.losses[-1]:.4f}", flush=True)
+
+    def dump(self, path):
+        with open(path, "w") as file:
+            for step, loss in enumerate(self.losses, 1):
+                file.write(f"{step} {struct.unpack('<I', struct.pack('<f', loss))[0]:08x}\n")
+
+
+def train_by_loop(network, loss_fn, optimizer, dataset, trace):
+    """What Model.train does, written out."""
+
+    def forward(images, labels):
+        return loss_fn(network(images), labels)
+
+    step = ms.value_and_grad(forward, None, optimizer.parameters)
+    network.set_train()
+    for images, labels in dataset.create_tuple_iterator(num_epochs=options.epochs):
+        loss, gradients = step(images, labels)
+        optimizer(gradients)
+        trace.add(loss)
+        if len(trace.losses) == options.steps:
+            return
+
+
+ms.set_context(mode=ms.GRAPH_MODE if options.mode == "graph" else ms.PYNATIVE_MODE)
+ms.set_seed(options.seed)
+ds.config.set_seed(options.seed)
+training = batches("train", options.batch_size, True)
+test = batches("test", 500, False)
+steps_an_epoch = training.get_dataset_size()
+
+network = Net()
+loss_fn = nn.SoftmaxCrossEntropyWithLogits(sparse=True, reduction="mean")
+rate = nn.CosineDecayLR(0.0, options.learning_rate, steps_an_epoch * options.epochs)
+optimizer = nn.Adam(network.trainable_params(), learning_rate=rate)
+model = Model(network, loss_fn, optimizer, metrics={"accuracy", "loss"})
+trace = LossTrace()
+
+began = time.time()
+if options.loop:
+    train_by_loop(network, loss_fn, optimizer, training, trace)
+else:
+    config = CheckpointConfig(save_checkpoint_steps=steps_an_epoch, keep_checkpoint_max=2)
+    checkpoints = ModelCheckpoint("fashion_mnist", f"{options.output}/checkpoints", config)
+    model.train(options.epochs, training, callbacks=[trace, checkpoints])
+seconds = time.time() - began
+if options.dump_losses:
+    trace.dump(options.dump_losses)
+metrics = model.eval(test)
+print(
+    json.dumps(
+        {
+            "test_accuracy": metrics["accuracy"],
+            "test_loss": metrics["loss"],
+            "epochs": options.epochs,
+            "steps": len(trace.losses),
+            "train_loss": trace.losses[-1],
+            "images_per_second": len(trace.losses) * options.batch_size / seconds,
+            "seconds": seconds,
+            "seed": options.seed,
+        }
+    )
+)
