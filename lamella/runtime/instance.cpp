@@ -222,8 +222,11 @@ class InstanceBuilder {
 
   // The earlier batch a step can join: launches of the same kernel that nothing in between touches.
   Instance::Batch* batch_to_join(size_t step) {
-    if (source_.steps[step].kernel != nullptr || made_->steps[step].scratch_bytes > 0)
+    const Step& joining = source_.steps[step];
+    if (joining.kernel != nullptr || joining.program.reduction != tile::Reduction::None ||
+        made_->steps[step].scratch_bytes > 0) {
       return nullptr;
+    }
     const bool movable = !writes_arena(step);
     for (size_t b = made_->batches.size(); b-- > 0;) {
       Instance::Batch& batch = made_->batches[b];
