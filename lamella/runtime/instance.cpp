@@ -186,6 +186,15 @@ class InstanceBuilder {
     return false;
   }
 
+  // Whether two slots lie in common memory: one took over the other's, or the plan gave both the
+  // same part of the arena at different times.
+  bool overlap(size_t a, size_t b) const {
+    if (made_->memory_of(a) == made_->memory_of(b)) return true;
+    const int64_t first = made_->arena_offset[a], second = made_->arena_offset[b];
+    return first >= 0 && second >= 0 && first < second + made_->slot_bytes[b] &&
+           second < first + made_->slot_bytes[a];
+  }
+
   // Whether two steps touch one piece of memory that at least one of them writes.
   bool depend(size_t a, size_t b) const {
     const auto &left = source_.steps[a].buffers, &right = source_.steps[b].buffers;
@@ -198,8 +207,7 @@ class InstanceBuilder {
             (left[i].access == tile::Access::Read && right[j].access == tile::Access::Read)) {
           continue;
         }
-        if (made_->memory_of(static_cast<size_t>(slot)) ==
-            made_->memory_of(static_cast<size_t>(other))) {
+        if (overlap(static_cast<size_t>(slot), static_cast<size_t>(other))) {
           return true;
         }
       }

@@ -1,5 +1,6 @@
 // Random programs give the same bits wherever the window is cut, alone and fused, and for one
 // thread and two.
+#include <cmath>
 #include <cstring>
 #include <random>
 
@@ -127,6 +128,29 @@ TEST_P(RandomPrograms, OnlyTheLastValueKept) {
     EXPECT_EQ(bytes_of(Program(seed, GetParam()).run(0, false).back()), expected)
         << "seed " << seed;
   }
+}
+
+// Copies of one kernel whose temporaries take turns in the arena must not run side by side.
+TEST(Launches, OfOneKernelKeepToTheArenasTurns) {
+  std::vector<double> x(180), y(240);
+  for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<double>(i) * 0.01 - 1;
+  for (size_t i = 0; i < y.size(); ++i) y[i] = std::cos(static_cast<double>(i));
+  const auto strided = [](const Tensor& tensor) {
+    return ops::narrow(ops::repeat_interleave(tensor, 2, -1), int64_t{0}, -1,
+                       Shape{tensor.size(-1)}, 2);
+  };
+  const auto product = [&](bool views) {
+    // Made anew each time: memory that nobody else holds is donated.
+    const auto operand = [&](const Shape& shape, const std::vector<double>& elements) {
+      const Tensor tensor = Tensor::from_vector<double>(shape, elements);
+      return views ? strided(tensor) : tensor;
+    };
+    return bytes_of(ops::convolution_backward_weights(operand({2, 3, 6, 5}, x),
+                                                      operand({2, 4, 6, 5}, y), Shape{4, 3, 3, 3},
+                                                      Axes{1, 1}, Axes{1, 1, 1, 1}, Axes{1, 1}, 1));
+  };
+  const Bytes expected = product(false);
+  for (int i = 0; i < 50; ++i) ASSERT_EQ(product(true), expected) << "turn " << i;
 }
 
 INSTANTIATE_TEST_SUITE_P(DTypes, RandomPrograms, testing::Values(DType::Float32, DType::BFloat16),
