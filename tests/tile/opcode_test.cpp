@@ -9,15 +9,17 @@ namespace {
 // Long enough for whole steps, a whole piece and a tail.
 constexpr int64_t kCount = 4096 + 64 + 16 + 7;
 
-Program elementwise(Opcode opcode, DType dtype) {
-  Builder b(std::string(name(opcode)) + " " + std::string(name(dtype)));
+// One a row (`stride` Zero: scalar code) or one an element.
+Program single_opcode(Opcode opcode, DType dtype, VectorStride stride) {
+  Builder b(std::string(name(opcode)) + " " + std::string(name(dtype)),
+            stride == VectorStride::Zero ? 1 : 0);
   std::array<ValueId, 3> operands;
   const int count = operand_count(opcode);
   for (int i = 0; i < count; ++i) {
     const bool condition = opcode == Opcode::Select && i == 0;
-    operands[static_cast<size_t>(i)] = b.load_input(condition ? DType::Bool : dtype);
+    operands[static_cast<size_t>(i)] = b.load_input(condition ? DType::Bool : dtype, stride);
   }
-  b.store_output(b.apply(opcode, operands[0], operands[1], operands[2]));
+  b.store_output(b.apply(opcode, operands[0], operands[1], operands[2]), stride);
   return std::move(b).finish();
 }
 
@@ -33,8 +35,40 @@ TEST_P(EveryOpcode, GivesTheInterpretersBits) {
   const auto opcode = static_cast<Opcode>(GetParam());
   for (const DType dtype : kComputeDTypes) {
     if (!accepts(opcode, dtype)) continue;
-    const Case c(elementwise(opcode, dtype), {kCount}, Fill::Special);
+    const Case c(single_opcode(opcode, dtype, VectorStride::Unit), {kCount}, Fill::Special);
     expect_compiled_as_interpreted(c, "opcode");
+  }
+}
+
+TEST_P(EveryOpcode, GivesTheSameBitsOnValuesOfARow) {
+  const auto opcode = static_cast<Opcode>(GetParam());
+  for (const DType dtype : kComputeDTypes) {
+    if (!accepts(opcode, dtype)) continue;
+    const Case c(single_opcode(opcode, dtype, VectorStride::Zero), {kCount, 1}, Fill::Special);
+    expect_compiled_as_interpreted(c, "opcode of rows");
+  }
+}
+
+// What LLVM computes at compile time is what would have been computed later.
+TEST_P(EveryOpcode, GivesTheSameBitsOnConstants) {
+  const auto opcode = static_cast<Opcode>(GetParam());
+  for (const DType dtype : kComputeDTypes) {
+    if (!accepts(opcode, dtype)) continue;
+    Builder b(std::string(name(opcode)) + " of constants");
+    const std::vector<double> values = special_values(dtype);
+    for (size_t i = 0; i < values.size(); ++i) {
+      const auto constant = [&](size_t k) {
+        return b.constant(dtype, values[(i + k) % values.size()]);
+      };
+      const bool selects = opcode == Opcode::Select;
+      const ValueId first = selects ? b.constant(DType::Bool, i % 2 == 0) : constant(0);
+      const int count = operand_count(opcode);
+      b.store_output(b.apply(opcode, first, count > 1 ? constant(5) : ValueId{},
+                             count > 2 ? constant(11) : ValueId{}),
+                     VectorStride::Zero);
+    }
+    const Case c(std::move(b).finish(), {1});
+    expect_compiled_as_interpreted(c, std::string(name(dtype)));
   }
 }
 
