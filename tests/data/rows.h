@@ -28,7 +28,7 @@ inline Ref<Dataset> numbers(int64_t count, const SourceOptions& options = kInOrd
 }
 
 // A function of one column of int64 numbers.
-inline Ref<Transform> function(std::function<int64_t(int64_t, RandomStream&)> body) {
+inline Ref<Transform> function(const std::function<int64_t(int64_t, RandomStream&)>& body) {
   return make_ref<FunctionTransform>([body](std::vector<Array> in, RandomStream& random) {
     std::vector<int64_t> values;
     for (int64_t value : in.at(0).as<int64_t>()) values.push_back(body(value, random));
