@@ -187,7 +187,10 @@ void* LinkedCode::find(const char* name) const {
                                               LLVMOrcJITDylibLookupFlagsMatchAllSymbols};
   LLVMOrcCLookupSetElement symbol = {LLVMOrcLLJITMangleAndIntern(jit, name),
                                      LLVMOrcSymbolLookupFlagsRequiredSymbol};
-  // Materialisation runs in this thread, so the result is there when the call returns.
+  // The session's queue of code to link is common to all threads: one look-up at a time, or another
+  // thread may take this one's work and still be at it when the call returns.
+  static std::mutex one_at_a_time;
+  std::lock_guard lock(one_at_a_time);
   Lookup lookup;
   LLVMOrcExecutionSessionLookup(LLVMOrcLLJITGetExecutionSession(jit), LLVMOrcLookupKindStatic,
                                 &order, 1, &symbol, 1, record_lookup, &lookup);
