@@ -104,8 +104,8 @@ enum class Pass { Forward, BackwardData, BackwardWeights };
 // The dtype a convolution is computed in.
 DType computed_dtype(const ConvolutionProblem& problem, Pass pass, DType dtype) {
   if (!library_takes(dtype)) return compute_dtype(dtype);
-  // oneDNN's bfloat16 gradients of some depthwise convolutions are its general ones, up to 100
-  // times slower than the float32 ones made for them.
+  // oneDNN's bfloat16 gradients of some depthwise convolutions are its general ones, many times
+  // slower than the float32 ones made for them.
   const auto all_at_most = [](const Spatial& values, int64_t bound) {
     return std::all_of(values.begin(), values.end(), [&](int64_t value) { return value <= bound; });
   };
