@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "lamella/ops/functions.h"
-#include "lamella/ops/tensor_operators.h"
 
 namespace lamella::optim {
 
@@ -18,10 +17,6 @@ void check(std::string_view name, double beta1, double beta2, double eps) {
     }
   }
   if (!(eps > 0)) fail(ErrorKind::Value, "[{}] eps must be above 0, got {}", name, eps);
-}
-
-Tensor moved(const Tensor& moment, double beta, const Tensor& towards) {
-  return moment * beta + towards * (1 - beta);
 }
 
 }  // namespace
@@ -42,19 +37,24 @@ Tensor Adam::update(const Update& update) {
   const auto t = static_cast<double>(update.step + 1);
   const double correction =
       std::sqrt(1 - std::pow(options_.beta2, t)) / (1 - std::pow(options_.beta1, t));
-  const Tensor& g = update.gradient;
-  const Tensor m = moved(first_[update.index]->tensor(), options_.beta1, g);
-  const Tensor v = moved(second_[update.index]->tensor(), options_.beta2, ops::square(g));
-  write(first_[update.index], m);
-  write(second_[update.index], v);
-  Tensor divisor = v;
+  const Ref<nn::Parameter>&first = first_[update.index], &second = second_[update.index];
+  const Tensor rate = number(update.rate * correction, update.parameter.dtype());
+  const bool nesterov = options_.nesterov == Nesterov::On;
+  std::vector<Tensor> next;
   if (options_.amsgrad) {
-    divisor = ops::maximum(largest_[update.index]->tensor(), v);
-    write(largest_[update.index], divisor);
+    const Ref<nn::Parameter>& largest = largest_[update.index];
+    next = ops::amsgrad_step(update.parameter, first->tensor(), second->tensor(), largest->tensor(),
+                             update.gradient, rate, options_.beta1, options_.beta2, options_.eps,
+                             nesterov);
+    write(largest, next[3]);
+  } else {
+    next =
+        ops::adam_step(update.parameter, first->tensor(), second->tensor(), update.gradient, rate,
+                       options_.beta1, options_.beta2, options_.eps, nesterov);
   }
-  const Tensor direction = options_.nesterov == Nesterov::On ? moved(m, options_.beta1, g) : m;
-  return update.parameter -
-         direction * (update.rate * correction) / (ops::sqrt(divisor) + options_.eps);
+  write(first, next[1]);
+  write(second, next[2]);
+  return next[0];
 }
 
 AdamWeightDecay::AdamWeightDecay(const OptimizerParameters& parameters,
@@ -70,14 +70,15 @@ AdamWeightDecay::AdamWeightDecay(const OptimizerParameters& parameters,
 }
 
 Tensor AdamWeightDecay::update(const Update& update) {
-  const Tensor& g = update.gradient;
-  const Tensor m = moved(first_[update.index]->tensor(), options_.beta1, g);
-  const Tensor v = moved(second_[update.index]->tensor(), options_.beta2, ops::square(g));
-  write(first_[update.index], m);
-  write(second_[update.index], v);
-  Tensor direction = m / (ops::sqrt(v) + options_.eps);
-  if (update.decays) direction = direction + update.parameter * update.weight_decay;
-  return update.parameter - direction * update.rate;
+  const Ref<nn::Parameter>&first = first_[update.index], &second = second_[update.index];
+  const DType dtype = update.parameter.dtype();
+  const Operand decay = update.decays ? Operand(number(update.weight_decay, dtype)) : Operand();
+  const std::vector<Tensor> next = ops::adam_weight_decay_step(
+      update.parameter, first->tensor(), second->tensor(), update.gradient,
+      number(update.rate, dtype), decay, options_.beta1, options_.beta2, options_.eps);
+  write(first, next[1]);
+  write(second, next[2]);
+  return next[0];
 }
 
 }  // namespace lamella::optim

@@ -184,6 +184,14 @@ Parameters Optimizer::add_state(const std::string& prefix, double initial) {
   return state;
 }
 
+Tensor Optimizer::number(double value, DType dtype) {
+  for (const StepNumber& known : numbers_) {
+    if (known.value == value && known.dtype == dtype) return known.tensor;
+  }
+  numbers_.push_back({value, dtype, Tensor::scalar(dtype, value)});
+  return numbers_.back().tensor;
+}
+
 void Optimizer::write(const Ref<nn::Parameter>& state, const Tensor& value) {
   writes_.emplace_back(state, value);
 }
@@ -216,6 +224,7 @@ Tensors Optimizer::construct(const Tensors& gradients) {
   }
   const int64_t step = global_step();
   writes_.clear();
+  numbers_.clear();
   for (size_t index : sequence_) {
     const Tensor& tensor = parameters_[index]->tensor();
     const bool widened = is_low_precision(tensor.dtype());

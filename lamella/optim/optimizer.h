@@ -91,6 +91,8 @@ class LAMELLA_API Optimizer : public nn::Layer {
   };
   // The parameter's new value; new state is noted with `write`.
   virtual Tensor update(const Update& update) = 0;
+  // A number of this step as an operand that all updates share.
+  Tensor number(double value, DType dtype);
   // Writes `value` into state when the step's new values are all recorded.
   void write(const Ref<nn::Parameter>& state, const Tensor& value);
 
@@ -123,6 +125,12 @@ class LAMELLA_API Optimizer : public nn::Layer {
   mutable int64_t step_ = 0;
   mutable uint64_t step_version_ = 0;
   std::vector<std::pair<Ref<nn::Parameter>, Tensor>> writes_;
+  struct StepNumber {
+    double value;
+    DType dtype;
+    Tensor tensor;
+  };
+  std::vector<StepNumber> numbers_;
 };
 
 // Whether weight decay applies to a parameter when the whole network has one: not to those whose

@@ -264,6 +264,35 @@ def gelu_tanh(x):
     return 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)))
 
 
+# ---- Optimizers ----
+
+
+def _moments(moment1, moment2, gradient, beta1, beta2):
+    return (
+        moment1 + (1 - beta1) * (gradient - moment1),
+        moment2 + (1 - beta2) * (gradient**2 - moment2),
+    )
+
+
+def adam_step(parameter, m, v, gradient, rate, beta1, beta2, epsilon, nesterov):
+    return amsgrad_step(
+        parameter, m, v, -np.inf, gradient, rate, beta1, beta2, epsilon, nesterov
+    )[:3]
+
+
+def amsgrad_step(parameter, m, v, largest, gradient, rate, beta1, beta2, epsilon, nesterov):
+    m, v = _moments(m, v, gradient, beta1, beta2)
+    largest = np.maximum(largest, v)
+    ahead = _moments(m, v, gradient, beta1, beta2)[0] if nesterov else m
+    return [parameter - rate * ahead / (np.sqrt(largest) + epsilon), m, v, largest]
+
+
+def adam_weight_decay_step(parameter, m, v, gradient, rate, decay, beta1, beta2, epsilon):
+    m, v = _moments(m, v, gradient, beta1, beta2)
+    decayed = 0 if decay is None else decay * parameter
+    return [parameter - rate * (m / (np.sqrt(v) + epsilon) + decayed), m, v]
+
+
 # ---- Normalisation ----
 
 

@@ -27,6 +27,14 @@ ExponentSplit<F> split_exponent(F x) {
   return {n, r};
 }
 
+// The split of x + rest, where rest is far below x's last place.
+template <typename F>
+ExponentSplit<F> split_exponent(F x, F rest) {
+  const F n = round_float32(fma(x, x.constant(0x1.715476p0), x.constant(0x1.8p23)));
+  const F r = fma(n, x.constant(-0x1.62e400p-1), x);  // ln 2 in two parts, the first of 15 bits
+  return {n, r + fma(n, x.constant(-0x1.7f7d1cp-20), rest)};
+}
+
 // (exp(r) - 1 - r) / r^2 for |r| <= ln(2)/2; 2^-33 of exp(r).
 template <typename F>
 F exp_remainder(F r) {
