@@ -19,7 +19,7 @@ struct ViewFunctions {
   std::function<Tensor(const Tensor& base, const Tensor& part)> write;
 };
 
-class LAMELLA_API Storage : public RefCounted<Storage> {
+class LAMELLA_API Storage : public RefCounted<Storage>, public SmallObject<Storage> {
  public:
   explicit Storage(Ref<Value> value);
   Storage(Ref<Storage> base, ViewFunctions functions);

@@ -180,8 +180,7 @@ Ref<Node> Node::make(const Operator& op, std::span<Value* const> operands,
                      Ref<const Attributes> attributes, std::span<const TensorType> results,
                      SourceLocation location) {
   static_assert(alignof(Node) >= alignof(Ref<Value>) && sizeof(Node) % alignof(Ref<Value>) == 0);
-  const size_t slots = operands.size() + results.size();
-  void* memory = ::operator new(sizeof(Node) + slots * sizeof(Ref<Value>));
+  void* memory = take_small(bytes_of(operands.size() + results.size()));
   Ref<Node> node(new (memory) Node);
   node->op_ = &op;
   node->attributes_ = std::move(attributes);
@@ -212,9 +211,10 @@ void Node::detach() {
 void Node::release_last() {
   detach();
   Ref<Value>* slots = operand_array();
-  for (uint32_t i = 0; i < operand_count_ + result_count_; ++i) slots[i].~Ref<Value>();
+  const size_t count = operand_count_ + result_count_;
+  for (size_t i = 0; i < count; ++i) slots[i].~Ref<Value>();
   this->~Node();
-  ::operator delete(this);
+  give_small(this, bytes_of(count));
 }
 
 }  // namespace lamella

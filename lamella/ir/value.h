@@ -10,6 +10,7 @@
 
 #include "lamella/base/api.h"
 #include "lamella/base/error.h"
+#include "lamella/base/free_list.h"
 #include "lamella/base/ref.h"
 #include "lamella/device/allocation.h"
 #include "lamella/ir/operator.h"
@@ -20,7 +21,7 @@ class Node;
 class Window;
 
 // A write-once cell for one result: its type, then (once run) its data.
-class LAMELLA_API Value : public RefCounted<Value> {
+class LAMELLA_API Value : public RefCounted<Value>, public SmallObject<Value> {
  public:
   enum class State : uint8_t {
     Pending,      // will be computed by its producer
@@ -149,6 +150,10 @@ class LAMELLA_API Node : public RefCounted<Node> {
 
   Node() = default;
   ~Node() = default;
+  // Of the node and the array of operands and results behind it.
+  static size_t bytes_of(size_t operands_and_results) {
+    return sizeof(Node) + operands_and_results * sizeof(Ref<Value>);
+  }
   Ref<Value>* operand_array() { return reinterpret_cast<Ref<Value>*>(this + 1); }
   const Ref<Value>* operand_array() const { return reinterpret_cast<const Ref<Value>*>(this + 1); }
 

@@ -1,10 +1,9 @@
 // Recording into the window, and the bookkeeping around a flush.
 #include "lamella/ir/window.h"
 
-#include <unordered_map>
-
 #include "lamella/base/env.h"
 #include "lamella/base/host.h"
+#include "lamella/base/pointer_map.h"
 #include "lamella/ir/call_site.h"
 #include "lamella/ir/runtime_interface.h"
 #include "lamella/ir/tensor.h"
@@ -148,13 +147,13 @@ void Window::flush() {
   std::vector<JournalEntry> journal = std::move(journal_);
   nodes_.clear();
   journal_.clear();
-  std::unordered_map<const Value*, int64_t> held;
+  PointerMap<Value, int64_t> held(journal.size());
   for (const JournalEntry& entry : journal) ++held[entry.value.get()];
   flushing_ = true;
   try {
     runtime().run(nodes, [&](const Value& value) -> int64_t {
-      const auto found = held.find(&value);
-      return found == held.end() ? 0 : found->second;
+      const int64_t* count = held.find(&value);
+      return count == nullptr ? 0 : *count;
     });
   } catch (const std::exception& error) {
     flushing_ = false;

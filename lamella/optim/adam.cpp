@@ -48,9 +48,8 @@ Tensor Adam::update(const Update& update) {
                              nesterov);
     write(largest, next[3]);
   } else {
-    next =
-        ops::adam_step(update.parameter, first->tensor(), second->tensor(), update.gradient, rate,
-                       options_.beta1, options_.beta2, options_.eps, nesterov);
+    next = ops::adam_step(update.parameter, first->tensor(), second->tensor(), update.gradient,
+                          rate, options_.beta1, options_.beta2, options_.eps, nesterov);
   }
   write(first, next[1]);
   write(second, next[2]);

@@ -1,6 +1,7 @@
 // Gathering, keying and lowering a window.
 #include "lamella/runtime/capture.h"
 
+#include "lamella/base/pointer_map.h"
 #include "lamella/transform/lowering.h"
 
 namespace lamella {
@@ -61,24 +62,23 @@ Capture capture(std::span<const Ref<Node>> nodes) {
     for (const Ref<Value>& result : node->results()) result->mark = produced++;
   }
 
-  std::unordered_map<const Value*, uint32_t> leaf_number;
-  leaf_number.reserve(captured.nodes.size());
+  PointerMap<Value, uint32_t> leaf_number(captured.nodes.size());
   const auto leaf = [&](Value* value) {
-    const auto [entry, fresh] =
-        leaf_number.try_emplace(value, static_cast<uint32_t>(captured.leaves.size()));
+    const auto [number, fresh] =
+        leaf_number.insert(value, static_cast<uint32_t>(captured.leaves.size()));
     if (fresh) {
       captured.leaves.push_back(value);
       captured.leaf_kept.push_back(false);
       captured.leaf_references.push_back(0);
     }
-    return entry->second;
+    return number;
   };
-  std::unordered_map<const Value*, uint32_t> fixed_number;
+  PointerMap<Value, uint32_t> fixed_number;
   const auto fixed = [&](Value* value) {
-    const auto [entry, fresh] =
-        fixed_number.try_emplace(value, static_cast<uint32_t>(captured.fixed_numbers.size()));
+    const auto [number, fresh] =
+        fixed_number.insert(value, static_cast<uint32_t>(captured.fixed_numbers.size()));
     if (fresh) captured.fixed_numbers.push_back(value);
-    return entry->second;
+    return number;
   };
   std::vector<uint64_t>& words = captured.words;
   words.reserve(captured.nodes.size() * 8);
@@ -146,8 +146,8 @@ Capture capture(std::span<const Ref<Node>> nodes) {
   // Every node of the window holds its operands, live or dead.
   for (const Ref<Node>& node : nodes) {
     for (const Ref<Value>& operand : node->operands()) {
-      const auto found = leaf_number.find(operand.get());
-      if (found != leaf_number.end()) ++captured.leaf_references[found->second];
+      const uint32_t* number = leaf_number.find(operand.get());
+      if (number != nullptr) ++captured.leaf_references[*number];
     }
   }
   return captured;

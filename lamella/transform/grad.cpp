@@ -1,9 +1,7 @@
 // The walk from results back to operands.
 #include "lamella/transform/grad.h"
 
-#include <unordered_map>
-#include <unordered_set>
-
+#include "lamella/base/pointer_map.h"
 #include "lamella/ir/window.h"
 #include "lamella/ops/custom_gradient.h"
 #include "lamella/ops/functions.h"
@@ -13,7 +11,7 @@ namespace lamella {
 
 namespace {
 
-using Cotangents = std::unordered_map<const Value*, Tensor>;
+using Cotangents = PointerMap<Value, Tensor>;
 
 size_t recorded() {
   return Window::of_thread().gradient_nodes().size();
@@ -64,12 +62,12 @@ std::vector<Tensor> through_composite(const Node& node, const std::vector<Tensor
   }
   walk_back(inner, wrt, first);
   std::vector<Tensor> gradients(needed.size());
-  std::unordered_set<const Value*> given;
+  PointerMap<Value, bool> given;
   for (size_t i = 0; i < needed.size(); ++i) {
-    const auto found = inner.find(node.operand(i));
+    const Tensor* found = inner.find(node.operand(i));
     // An operand that appears twice gets its whole cotangent once.
-    if (needed[i] && found != inner.end() && given.insert(node.operand(i)).second) {
-      gradients[i] = found->second;
+    if (needed[i] && found != nullptr && given.insert(node.operand(i)).second) {
+      gradients[i] = *found;
     }
   }
   return gradients;
@@ -95,7 +93,8 @@ std::vector<Tensor> gradients_of(const Node& node, std::vector<Tensor> cotangent
 void walk_back(Cotangents& cotangents, std::span<Value* const> wrt, size_t first) {
   const auto all = Window::of_thread().gradient_nodes();
   const std::vector<Ref<Node>> nodes(all.begin() + static_cast<std::ptrdiff_t>(first), all.end());
-  std::unordered_set<const Value*> depends(wrt.begin(), wrt.end());
+  PointerMap<Value, bool> depends(wrt.size() + nodes.size());
+  for (const Value* value : wrt) depends.insert(value);
   std::vector<bool> on_the_way(nodes.size(), false);
   for (size_t i = 0; i < nodes.size(); ++i) {
     for (const Ref<Value>& operand : nodes[i]->operands()) {
@@ -112,9 +111,9 @@ void walk_back(Cotangents& cotangents, std::span<Value* const> wrt, size_t first
     std::vector<Tensor> arriving(node.results().size());
     bool any = false;
     for (size_t r = 0; r < arriving.size(); ++r) {
-      const auto found = cotangents.find(node.result(r));
-      if (found == cotangents.end()) continue;
-      arriving[r] = found->second;
+      const Tensor* found = cotangents.find(node.result(r));
+      if (found == nullptr) continue;
+      arriving[r] = *found;
       any = true;
     }
     if (!any) continue;
@@ -196,9 +195,8 @@ ValueAndGradients value_and_grad(const std::function<std::vector<Tensor>()>& fun
   cotangents[target.value().get()] = sensitivity.defined() ? sensitivity : one;
   walk_back(cotangents, values, first);
   for (size_t i = 0; i < values.size(); ++i) {
-    const auto found = cotangents.find(values[i]);
-    result.gradients.push_back(found == cotangents.end() ? ops::zeros_of(wrt[i].type())
-                                                         : found->second);
+    const Tensor* found = cotangents.find(values[i]);
+    result.gradients.push_back(found == nullptr ? ops::zeros_of(wrt[i].type()) : *found);
   }
   return result;
 }

@@ -275,9 +275,9 @@ def _moments(moment1, moment2, gradient, beta1, beta2):
 
 
 def adam_step(parameter, m, v, gradient, rate, beta1, beta2, epsilon, nesterov):
-    return amsgrad_step(
-        parameter, m, v, -np.inf, gradient, rate, beta1, beta2, epsilon, nesterov
-    )[:3]
+    return amsgrad_step(parameter, m, v, -np.inf, gradient, rate, beta1, beta2, epsilon, nesterov)[
+        :3
+    ]
 
 
 def amsgrad_step(parameter, m, v, largest, gradient, rate, beta1, beta2, epsilon, nesterov):

@@ -43,9 +43,9 @@ F erfc_float32(F x) {
   const F difference = a - 3.0;
   F t = difference * inverse;
   t = fma(fma(excess, t, fma(-t, sum, difference)), inverse, t);
-  const F slope = polynomial(t, -0x1.c44c48p-1, 0x1.2e3268p-1, -0x1.3deae0p-2, 0x1.e996fcp-4,
-                             -0x1.b7b16ap-6, -0x1.412158p-10, 0x1.9220cap-9, -0x1.fcd364p-12,
-                             -0x1.440550p-12);
+  const F slope =
+      polynomial(t, -0x1.c44c48p-1, 0x1.2e3268p-1, -0x1.3deae0p-2, 0x1.e996fcp-4, -0x1.b7b16ap-6,
+                 -0x1.412158p-10, 0x1.9220cap-9, -0x1.fcd364p-12, -0x1.440550p-12);
   const F p = fma(slope, t, t.constant(0x1.12f21ep+0));
   const F p_rest = fma(slope, t, 0x1.12f21ep+0 - p) - 0x1.fd6d34p-28;
   const F q = p * inverse;
