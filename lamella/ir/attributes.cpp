@@ -29,7 +29,9 @@ void add_value(Hasher& hasher, const AttributeValue& value, bool with_sizes) {
             hasher.add(plain ? static_cast<uint64_t>(dim.bits()) : uint64_t{2} << 62);
           }
         } else if constexpr (std::is_same_v<T, Ref<AttributeObject>>) {
-          hasher.add(reinterpret_cast<uintptr_t>(held.get()));
+          hasher.add(!held        ? Hash128{}
+                     : with_sizes ? held->identity()
+                                  : held->identity_without_sizes());
         } else {
           hasher.add(static_cast<uint64_t>(held));
         }
@@ -54,7 +56,7 @@ std::string text(const AttributeValue& value) {
         } else if constexpr (std::is_same_v<T, Shape>) {
           return lamella::text(held);
         } else if constexpr (std::is_same_v<T, Ref<AttributeObject>>) {
-          return "<object>";
+          return held ? held->description() : "none";
         } else if constexpr (std::is_same_v<T, double>) {
           // "1.0", never "1": the text form tells numbers of the two kinds apart.
           std::string number = fmt::format("{}", held);
@@ -75,6 +77,34 @@ Attributes::Attributes(std::vector<AttributeValue> values) : values_(std::move(v
   }
   digest_ = exact.digest();
   digest_without_sizes_ = loose.digest();
+}
+
+void append_sizes(const Attributes* attributes, std::vector<int64_t>& sizes) {
+  if (attributes == nullptr) return;
+  for (const AttributeValue& value : attributes->values()) {
+    if (const Shape* shape = std::get_if<Shape>(&value)) {
+      for (Dim size : *shape) sizes.push_back(size.value());
+    } else if (const auto* object = std::get_if<Ref<AttributeObject>>(&value); object && *object) {
+      sizes.insert(sizes.end(), (*object)->sizes().begin(), (*object)->sizes().end());
+    }
+  }
+}
+
+Ref<const Attributes> with_sizes(const Ref<const Attributes>& attributes, SizeReader& sizes) {
+  if (!attributes) return attributes;
+  std::vector<AttributeValue> values = attributes->values();
+  bool changed = false;
+  for (AttributeValue& value : values) {
+    if (Shape* shape = std::get_if<Shape>(&value)) {
+      *shape = sizes.next(*shape);
+      changed = true;
+    } else if (auto* object = std::get_if<Ref<AttributeObject>>(&value);
+               object && *object && !(*object)->sizes().empty()) {
+      *object = (*object)->with_sizes(sizes.next((*object)->sizes().size()));
+      changed = true;
+    }
+  }
+  return changed ? make_attributes(std::move(values)) : attributes;
 }
 
 }  // namespace lamella

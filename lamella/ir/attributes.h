@@ -2,6 +2,7 @@
 // changes from step to step (rates, bounds, offsets) is an operand instead.
 #pragma once
 
+#include <span>
 #include <string>
 #include <variant>
 #include <vector>
@@ -13,10 +14,22 @@
 
 namespace lamella {
 
-// An attribute that is an object (a user's gradient function): compared and hashed by identity.
+// An attribute that is an object: a region, or a user's gradient function.
 class LAMELLA_API AttributeObject : public RefCounted<AttributeObject> {
  public:
   virtual ~AttributeObject() = default;
+
+  // Equal for objects that make the same code, and for those that may share code over symbolic
+  // sizes.
+  virtual Hash128 identity() const = 0;
+  virtual Hash128 identity_without_sizes() const { return identity(); }
+  // The sizes it holds, in a fixed order, and the same object with others in their place.
+  virtual std::span<const int64_t> sizes() const { return {}; }
+  virtual Ref<AttributeObject> with_sizes(std::span<const Dim>) const {
+    return Ref<AttributeObject>(const_cast<AttributeObject*>(this));
+  }
+  // For dumps.
+  virtual std::string description() const { return "<object>"; }
 };
 
 using AttributeValue =
@@ -52,6 +65,34 @@ class LAMELLA_API Attributes : public RefCounted<Attributes> {
   std::vector<AttributeValue> values_;
   Hash128 digest_, digest_without_sizes_;
 };
+
+// Hands out sizes one after another, to put them in place of those a recorded program has.
+class SizeReader {
+ public:
+  explicit SizeReader(std::span<const Dim> sizes) : sizes_(sizes) {}
+
+  Dim next() { return sizes_[next_++]; }
+  // As many as `like` has.
+  Shape next(const Shape& like) {
+    Shape result;
+    for (size_t i = 0; i < like.size(); ++i) result.push_back(next());
+    return result;
+  }
+  std::span<const Dim> next(size_t count) {
+    next_ += count;
+    return sizes_.subspan(next_ - count, count);
+  }
+
+ private:
+  std::span<const Dim> sizes_;
+  size_t next_ = 0;
+};
+
+// The sizes inside attributes, appended in their order; `attributes` may be null.
+LAMELLA_API void append_sizes(const Attributes* attributes, std::vector<int64_t>& sizes);
+// The attributes with the next sizes in place of their own.
+LAMELLA_API Ref<const Attributes> with_sizes(const Ref<const Attributes>& attributes,
+                                             SizeReader& sizes);
 
 inline Ref<const Attributes> make_attributes(std::vector<AttributeValue> values) {
   return Ref<const Attributes>(new Attributes(std::move(values)));

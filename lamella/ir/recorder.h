@@ -36,6 +36,10 @@ class LAMELLA_API Recorder {
   // throws, with the location added.
   virtual Results record(const Operator& op, std::span<Value* const> operands,
                          Ref<const Attributes> attributes, const SourceLocation& location) = 0;
+  // The operations whose gradients can be asked for, in order; nothing where they are not kept.
+  virtual std::span<const Ref<Node>> tape() const { return {}; }
+  // How many times over what is recorded now may be differentiated; 0 if not at all.
+  virtual int gradient_order() const { return 0; }
 };
 
 // The recorder of this thread: its window unless a RecorderScope says otherwise.

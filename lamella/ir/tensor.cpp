@@ -20,6 +20,13 @@ Buffer copy_of(const Buffer& elements) {
   return copy;
 }
 
+// Whether a value is of a graph being recorded, which has no elements.
+bool is_traced(const Value& value) {
+  const Value::State state = value.state();
+  return state == Value::State::Input || state == Value::State::NumberInput ||
+         (state == Value::State::Pending && value.window() == nullptr);
+}
+
 }  // namespace
 
 Storage::Storage(Ref<Value> value) {
@@ -57,6 +64,11 @@ const Ref<Value>& Storage::current() {
 }
 
 void Storage::replace(Ref<Value> value) {
+  if (!base_ && is_traced(*value) && !is_traced(*value_)) {
+    fail(ErrorKind::Value,
+         "[assign] the body of a loop or branch cannot write a tensor of outside; let it be carried "
+         "from turn to turn and returned");
+  }
   if (base_) {
     base_->replace(view_.write(Tensor(base_), Tensor(value)).value());
     base_version_ = base_->version();
@@ -150,7 +162,11 @@ void ensure_ready(const Ref<Value>& value) {
     fail(ErrorKind::Value, "[read] this value was never computed, because its run failed: {}",
          Window::of_thread().last_failure());
   }
-  LAMELLA_CHECK(value->state() != Value::State::Pending);
+  if (is_traced(*value)) {
+    fail(ErrorKind::Value,
+         "[read] this tensor stands for a value in the body of a loop or branch: it has no elements "
+         "that can be read; compute with it instead");
+  }
 }
 
 void Tensor::wait() const {

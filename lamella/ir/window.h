@@ -58,7 +58,11 @@ class LAMELLA_API Window final : public Recorder {
   void close_gradient_scope();
   bool in_gradient_scope() const { return gradient_depth_ > 0; }
   // Operations recorded since the outermost open gradient scope began, in order.
-  std::span<const Ref<Node>> gradient_nodes() const { return gradient_nodes_; }
+  std::span<const Ref<Node>> tape() const override { return gradient_nodes_; }
+  // Within a gradient's walk back, only the scopes around it can still ask.
+  int gradient_order() const override { return gradient_depth_ - walks_; }
+  void begin_walk() { ++walks_; }
+  void end_walk() { --walks_; }
 
  private:
   Window();
@@ -77,6 +81,7 @@ class LAMELLA_API Window final : public Recorder {
   std::vector<JournalEntry> journal_;
   std::vector<Ref<Node>> gradient_nodes_;
   int gradient_depth_ = 0;
+  int walks_ = 0;
   bool flush_requested_ = false;
   bool flushing_ = false;
   WindowLimits limits_;

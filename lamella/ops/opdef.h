@@ -124,7 +124,10 @@ struct ReductionRule {
   tile::Opcode opcode;
 };
 
-enum class LoweringKind : uint8_t { Composite, Tile, Reduction, Index, View, Kernel };
+// Operators whose regions are compiled as graphs of their own: the runtime runs them in turn.
+enum class Control : uint8_t { Scan, Branch, While, WhileBackward };
+
+enum class LoweringKind : uint8_t { Composite, Tile, Reduction, Index, View, Kernel, Control };
 
 // How an operator becomes code.
 struct Lowering {
@@ -136,6 +139,7 @@ struct Lowering {
   ReductionRule reduction{};
   ViewFunction view = nullptr;
   KernelRule kernel{};
+  Control control{};
 };
 
 // Other operators; float16 and bfloat16 operands are computed in float32 inside and the result is
@@ -173,6 +177,10 @@ inline Lowering view(ViewFunction function) {
 }
 inline Lowering kernel(KernelRule rule) {
   return {.kind = LoweringKind::Kernel, .kernel = rule};
+}
+
+inline Lowering control(Control form) {
+  return {.kind = LoweringKind::Control, .control = form};
 }
 
 // A call of an operator's gradient rule: gives each operand's cotangent from those of the results.

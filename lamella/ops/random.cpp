@@ -4,6 +4,7 @@
 
 #include <mutex>
 
+#include "lamella/ir/region.h"
 #include "lamella/kernels/permutation.h"
 #include "lamella/ops/functions.h"
 #include "lamella/ops/infer_rules.h"
@@ -169,6 +170,10 @@ struct Draw {
     const RandomState state = next_draw();
     seed = Operand(static_cast<int64_t>(state.seed)).at(location);
     offset = Operand(static_cast<int64_t>(state.offset)).at(location);
+    // In a loop's body: far apart for every turn.
+    if (const Tensor& turn = current_turn(); turn.defined()) {
+      offset = Operand(ops::add(ops::mul(turn, int64_t{1} << 40), offset)).at(location);
+    }
   }
 };
 

@@ -135,14 +135,7 @@ Capture capture(std::span<const Ref<Node>> nodes) {
       add(value->scalar_bits());
     }
   }
-  for (Node* node : captured.nodes) {
-    if (node->attributes() == nullptr) continue;
-    for (const AttributeValue& value : node->attributes()->values()) {
-      if (const Shape* shape = std::get_if<Shape>(&value)) {
-        for (Dim dim : *shape) captured.sizes.push_back(dim.value());
-      }
-    }
-  }
+  for (Node* node : captured.nodes) append_sizes(node->attributes(), captured.sizes);
   // Every node of the window holds its operands, live or dead.
   for (const Ref<Node>& node : nodes) {
     for (const Ref<Value>& operand : node->operands()) {
@@ -155,16 +148,11 @@ Capture capture(std::span<const Ref<Node>> nodes) {
 
 LoweredCapture lower(const Capture& captured, std::span<const Dim> sizes) {
   LoweredCapture lowered;
-  size_t next_size = 0;
-  const auto replaced = [&](const Shape& shape) {
-    Shape result;
-    for (size_t i = 0; i < shape.size(); ++i) result.push_back(sizes[next_size++]);
-    return result;
-  };
+  SizeReader reader(sizes);
   std::unordered_map<const Value*, Ref<Value>> mapped;
   for (const Value* value : captured.leaves) {
     TensorType type = value->type();
-    type.shape = replaced(type.shape);
+    type.shape = reader.next(type.shape);
     Ref<Value> input = value->is_number() ? Value::number_input(type.dtype) : Value::input(type);
     mapped[value] = input;
     lowered.graph.inputs.push_back(std::move(input));
@@ -172,7 +160,7 @@ LoweredCapture lower(const Capture& captured, std::span<const Dim> sizes) {
   for (const Value* value : captured.fixed_numbers) {
     const DType dtype = value->type().dtype;
     mapped[value] = value->state() == Value::State::Size
-                        ? Value::size(dtype, sizes[next_size++])
+                        ? Value::size(dtype, reader.next())
                         : Value::scalar(dtype, value->scalar_bits());
   }
   LoweringRecorder recorder(lowered.graph);
@@ -182,21 +170,9 @@ LoweredCapture lower(const Capture& captured, std::span<const Dim> sizes) {
     std::vector<Value*> operands;
     for (const Ref<Value>& operand : node->operands())
       operands.push_back(mapped.at(operand.get()).get());
-    Ref<const Attributes> attributes = node->attributes_ref();
-    const bool has_sizes =
-        attributes &&
-        std::any_of(attributes->values().begin(), attributes->values().end(),
-                    [](const AttributeValue& v) { return std::holds_alternative<Shape>(v); });
-    if (has_sizes) {
-      std::vector<AttributeValue> values = attributes->values();
-      for (AttributeValue& value : values) {
-        if (Shape* shape = std::get_if<Shape>(&value)) *shape = replaced(*shape);
-      }
-      attributes = make_attributes(std::move(values));
-    }
     set_current_layer(node->layer());
-    const Results results =
-        recorder.record(node->op(), operands, std::move(attributes), node->location());
+    const Results results = recorder.record(
+        node->op(), operands, with_sizes(node->attributes_ref(), reader), node->location());
     for (size_t i = 0; i < results.size(); ++i) {
       mapped[node->result(i)] = results[i];
       lowered.types.push_back(results[i]->type());

@@ -9,6 +9,7 @@
 #include "lamella/base/parallel.h"
 #include "lamella/device/pool.h"
 #include "lamella/ir/text.h"
+#include "lamella/runtime/control_step.h"
 #include "lamella/runtime/counters.h"
 #include "lamella/runtime/dump.h"
 #include "lamella/transform/lowering.h"
@@ -46,7 +47,13 @@ Executable::Executable(Graph graph) : graph_(std::move(graph)) {
   for (size_t i = 0; i < fusion.steps.size(); ++i) {
     if (Node* node = fusion.steps[i].kernel) {
       steps_.push_back(make_kernel_step(*node));
-      if (opdef(*node).lowering().kernel.may_fail) last_fallible_step_ = static_cast<int>(i);
+      const Lowering& lowering = opdef(*node).lowering();
+      bool may_fail = lowering.kernel.may_fail;
+      if (lowering.kind == LoweringKind::Control) {
+        steps_.back().control = std::make_shared<ControlStep>(*node);
+        may_fail = steps_.back().control->may_fail();
+      }
+      if (may_fail) last_fallible_step_ = static_cast<int>(i);
       ++report_.library_calls;
     } else {
       steps_.push_back(make_tile_step(fusion, i));
@@ -119,45 +126,73 @@ std::vector<Buffer> Executable::run(std::span<const int64_t> bindings,
                                     std::span<InputArgument> arguments) {
   std::lock_guard lock(mutex_);
   Instance& sized = instance(bindings, arguments);
-  Ref<Allocation> arena;
-  if (sized.arena.bytes > 0) arena = cpu_pool().allocate(sized.arena.bytes, "arena");
+  const std::vector<Buffer> made =
+      execute(sized, bindings, arguments, {}, Interruption::Allowed);
   counters().arena_bytes = sized.arena.bytes;
-  // Where tensors without elements lie if there is no arena.
-  alignas(64) static char nothing[64];
-  char* const arena_data = arena ? static_cast<char*>(arena->data()) : nothing;
-  const std::vector<Buffer> owned = place_slots(sized, arguments, arena_data);
-  fill_arguments(sized, arguments);
-  for (size_t b = 0; b < sized.batches.size(); ++b) {
-    // Once memory of an input is written over, the run can no longer be undone: it goes on.
-    if (b <= sized.last_interruptible_batch) poll_host();
-    launch(sized, sized.batches[b], arena_data);
-  }
   std::vector<Buffer> outputs;
   for (int output : output_slots_) {
     const size_t memory = sized.memory_of(static_cast<size_t>(output));
     const int input = slots_[memory].input;
-    outputs.push_back(input >= 0 ? arguments[static_cast<size_t>(input)].buffer : owned[memory]);
+    outputs.push_back(input >= 0 ? arguments[static_cast<size_t>(input)].buffer : made[memory]);
   }
   return outputs;
 }
 
+void Executable::run_into(std::span<const int64_t> bindings, std::span<InputArgument> arguments,
+                          std::span<char* const> outputs, Interruption interruption) {
+  std::lock_guard lock(mutex_);
+  Instance& sized = instance(bindings, arguments);
+  execute(sized, bindings, arguments, outputs, interruption);
+  for (size_t i = 0; i < output_slots_.size(); ++i) {
+    const auto slot = static_cast<size_t>(output_slots_[i]);
+    const auto bytes = static_cast<size_t>(sized.slot_bytes[slot]);
+    // An input handed on, or a result that is given twice.
+    if (sized.slot_data[slot] != outputs[i] && bytes > 0) {
+      std::memcpy(outputs[i], sized.slot_data[slot], bytes);
+    }
+  }
+}
+
+std::vector<Buffer> Executable::execute(Instance& sized, std::span<const int64_t> bindings,
+                                        std::span<InputArgument> arguments,
+                                        std::span<char* const> outputs, Interruption interruption) {
+  Ref<Allocation> arena;
+  if (sized.arena.bytes > 0) arena = cpu_pool().allocate(sized.arena.bytes, "arena");
+  // Where tensors without elements lie if there is no arena.
+  alignas(64) static char nothing[64];
+  char* const arena_data = arena ? static_cast<char*>(arena->data()) : nothing;
+  std::vector<Buffer> made = place_slots(sized, arguments, outputs, arena_data);
+  fill_arguments(sized, arguments);
+  for (size_t b = 0; b < sized.batches.size(); ++b) {
+    // Once memory of an input is written over, the run can no longer be undone: it goes on.
+    const bool allowed =
+        interruption == Interruption::Allowed && b <= sized.last_interruptible_batch;
+    if (allowed) poll_host();
+    launch(sized, sized.batches[b],
+           {bindings, arena_data, allowed ? Interruption::Allowed : Interruption::Held});
+  }
+  return made;
+}
+
 // Gives every slot its memory; returns the buffers made for outputs.
 std::vector<Buffer> Executable::place_slots(Instance& sized, std::span<InputArgument> arguments,
-                                            char* arena) {
-  std::vector<Buffer> owned(slots_.size());
+                                            std::span<char* const> outputs, char* arena) {
+  std::vector<Buffer> made(slots_.size());
   for (size_t slot = 0; slot < slots_.size(); ++slot) {
     const int input = slots_[sized.memory_of(slot)].input;
     if (input >= 0) {
-      sized.slot_data[slot] =
-          static_cast<char*>(arguments[static_cast<size_t>(input)].buffer.data());
+      sized.slot_data[slot] = arguments[static_cast<size_t>(input)].data();
     } else if (sized.arena_offset[slot] >= 0) {
       sized.slot_data[slot] = arena + sized.arena_offset[slot];
+    } else if (!outputs.empty()) {
+      const auto place = std::find(output_slots_.begin(), output_slots_.end(), static_cast<int>(slot));
+      sized.slot_data[slot] = outputs[static_cast<size_t>(place - output_slots_.begin())];
     } else {
-      owned[slot] = cpu_pool().allocate(sized.slot_bytes[slot], "tensor");
-      sized.slot_data[slot] = static_cast<char*>(owned[slot].data());
+      made[slot] = cpu_pool().allocate(sized.slot_bytes[slot], "tensor");
+      sized.slot_data[slot] = static_cast<char*>(made[slot].data());
     }
   }
-  return owned;
+  return made;
 }
 
 // Puts this run's pointers and numbers into the steps' arguments.
@@ -188,11 +223,12 @@ void Executable::fill_arguments(Instance& sized, std::span<const InputArgument> 
   }
 }
 
-void Executable::launch(Instance& sized, const Instance::Batch& batch, char* arena) const {
+void Executable::launch(Instance& sized, const Instance::Batch& batch,
+                        const RunContext& context) const {
   ++counters().launches;
   const Step& step = steps_[batch.front()];
   const Instance::StepArguments& first = sized.steps[batch.front()];
-  char* scratch = first.scratch_bytes > 0 ? arena + first.scratch_offset : nullptr;
+  char* scratch = first.scratch_bytes > 0 ? context.arena + first.scratch_offset : nullptr;
   if (step.kernel != nullptr) {
     const std::span<const TensorView> views = first.views;
     const KernelCall call{*step.kernel,
@@ -200,9 +236,13 @@ void Executable::launch(Instance& sized, const Instance::Batch& batch, char* are
                           views.subspan(step.operand_count),
                           {scratch, first.scratch_bytes}};
     try {
-      opdef(*step.kernel).lowering().kernel.run(call);
+      if (step.control != nullptr) {
+        step.control->run(call, context.bindings, context.interruption);
+      } else {
+        opdef(*step.kernel).lowering().kernel.run(call);
+      }
     } catch (const Error& error) {
-      throw error.at(step.origin->location());
+      throw error.location().known() ? error : error.at(step.origin->location());
     }
   } else if (batch.size() == 1) {
     step.code->run(first.launch, scratch);

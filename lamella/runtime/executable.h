@@ -14,10 +14,16 @@ namespace lamella {
 // What a run is given for one input of the graph: memory, or the bits of a number.
 struct InputArgument {
   Buffer buffer;
+  char* memory = nullptr;  // instead of a buffer: memory that outlives the run
   uint64_t bits = 0;
   // Whether the run may write its results into this memory: nobody will read it again.
   bool donated = false;
+
+  char* data() const { return memory != nullptr ? memory : static_cast<char*>(buffer.data()); }
 };
+
+// Whether a run may be ended by Ctrl-C: only as long as nothing of outside has been written.
+enum class Interruption : uint8_t { Allowed, Held };
 
 struct ExecutableReport {
   int64_t nodes = 0;         // after lowering
@@ -40,6 +46,12 @@ class LAMELLA_API Executable {
   // buffers that were donated and reused are moved out of it. Returns a buffer for each output.
   // Throws without effect on any argument if a step fails.
   std::vector<Buffer> run(std::span<const int64_t> bindings, std::span<InputArgument> arguments);
+  // The same with memory for each output, which must not be an argument's.
+  void run_into(std::span<const int64_t> bindings, std::span<InputArgument> arguments,
+                std::span<char* const> outputs, Interruption interruption);
+
+  // Whether a run can fail because of data.
+  bool may_fail() const { return last_fallible_step_ >= 0; }
 
   const ExecutableReport& report() const { return report_; }
   const std::vector<Step>& steps() const { return steps_; }
@@ -47,9 +59,19 @@ class LAMELLA_API Executable {
  private:
   void make_slots(const Fusion& fusion);
   Instance& instance(std::span<const int64_t> bindings, std::span<const InputArgument> arguments);
-  std::vector<Buffer> place_slots(Instance& sized, std::span<InputArgument> arguments, char* arena);
+  // One run with the memory of outputs as given, or made where none is; returns what was made.
+  std::vector<Buffer> execute(Instance& sized, std::span<const int64_t> bindings,
+                              std::span<InputArgument> arguments, std::span<char* const> outputs,
+                              Interruption interruption);
+  std::vector<Buffer> place_slots(Instance& sized, std::span<InputArgument> arguments,
+                                  std::span<char* const> outputs, char* arena);
   void fill_arguments(Instance& sized, std::span<const InputArgument> arguments) const;
-  void launch(Instance& sized, const Instance::Batch& batch, char* arena) const;
+  struct RunContext {
+    std::span<const int64_t> bindings;
+    char* arena;
+    Interruption interruption;
+  };
+  void launch(Instance& sized, const Instance::Batch& batch, const RunContext& context) const;
 
   Graph graph_;
   std::vector<Step> steps_;

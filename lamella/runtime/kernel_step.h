@@ -2,6 +2,7 @@
 // terms of values and size expressions.
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "lamella/tile/cpu/kernel.h"
@@ -41,6 +42,8 @@ struct StepBuffer {
   DType dtype = DType::Float32;
 };
 
+class ControlStep;
+
 struct Step {
   // A tile program ...
   tile::Program program;
@@ -51,6 +54,7 @@ struct Step {
   // ... or a kernel node.
   Node* kernel = nullptr;
   size_t operand_count = 0;  // the first buffers are operands, the rest results
+  std::shared_ptr<ControlStep> control;  // of a kernel node with regions
 
   std::vector<StepBuffer> buffers;  // a base that is a number is passed by value
   const Node* origin = nullptr;     // for errors and reports: the last node of the step

@@ -74,6 +74,7 @@ class Fuser {
           place_reduction(node);
           break;
         case LoweringKind::Kernel:
+        case LoweringKind::Control:
           place_kernel(node);
           break;
         case LoweringKind::View:

@@ -1,28 +1,19 @@
 // The walk from results back to operands.
 #include "lamella/transform/grad.h"
 
-#include "lamella/base/pointer_map.h"
 #include "lamella/ir/window.h"
 #include "lamella/ops/custom_gradient.h"
 #include "lamella/ops/functions.h"
 #include "lamella/ops/tensor_operators.h"
+#include "lamella/transform/walk_back.h"
 
 namespace lamella {
 
 namespace {
 
-using Cotangents = PointerMap<Value, Tensor>;
-
 size_t recorded() {
-  return Window::of_thread().gradient_nodes().size();
+  return current_recorder().tape().size();
 }
-
-void accumulate(Cotangents& cotangents, const Value* value, const Tensor& cotangent) {
-  Tensor& sum = cotangents[value];
-  sum = sum.defined() ? sum + cotangent : cotangent;
-}
-
-void walk_back(Cotangents& cotangents, std::span<Value* const> wrt, size_t first);
 
 // A composite's gradient: its body is recorded again, as nodes, and walked back through. Where the
 // forward body is in the same graph the two become one.
@@ -88,10 +79,15 @@ std::vector<Tensor> gradients_of(const Node& node, std::vector<Tensor> cotangent
   return std::move(call.gradients());
 }
 
-// Extends `cotangents` from results to everything between them and `wrt`, over the operations
-// recorded since number `first` of the gradient scope.
+}  // namespace
+
+void accumulate(Cotangents& cotangents, const Value* value, const Tensor& cotangent) {
+  Tensor& sum = cotangents[value];
+  sum = sum.defined() ? sum + cotangent : cotangent;
+}
+
 void walk_back(Cotangents& cotangents, std::span<Value* const> wrt, size_t first) {
-  const auto all = Window::of_thread().gradient_nodes();
+  const auto all = current_recorder().tape();
   const std::vector<Ref<Node>> nodes(all.begin() + static_cast<std::ptrdiff_t>(first), all.end());
   PointerMap<Value, bool> depends(wrt.size() + nodes.size());
   for (const Value* value : wrt) depends.insert(value);
@@ -130,6 +126,16 @@ void walk_back(Cotangents& cotangents, std::span<Value* const> wrt, size_t first
     }
   }
 }
+
+namespace {
+
+// Says that the window is on a walk back while it lives.
+class WalkScope {
+ public:
+  WalkScope() { Window::of_thread().begin_walk(); }
+  ~WalkScope() { Window::of_thread().end_walk(); }
+  WalkScope(const WalkScope&) = delete;
+};
 
 class CustomRule final : public CustomGradientRule {
  public:
@@ -193,7 +199,10 @@ ValueAndGradients value_and_grad(const std::function<std::vector<Tensor>()>& fun
   Cotangents cotangents;
   const Tensor one = ops::broadcast_to(Tensor::scalar(target.dtype(), 1), target.shape());
   cotangents[target.value().get()] = sensitivity.defined() ? sensitivity : one;
-  walk_back(cotangents, values, first);
+  {
+    const WalkScope walk;
+    walk_back(cotangents, values, first);
+  }
   for (size_t i = 0; i < values.size(); ++i) {
     const Tensor* found = cotangents.find(values[i]);
     result.gradients.push_back(found == nullptr ? ops::zeros_of(wrt[i].type()) : *found);

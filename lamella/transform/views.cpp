@@ -259,7 +259,7 @@ class Legalizer {
     for (const Ref<Value>& given : node->operands()) {
       Ref<Value> operand = replaced(given.get());
       if (reshapes) operand = as_reshape_operand(operand);
-      if (lowering.kind == LoweringKind::Kernel)
+      if (lowering.kind == LoweringKind::Kernel || lowering.kind == LoweringKind::Control)
         operand = as_kernel_operand(operand, lowering.kernel);
       if (lowering.kind == LoweringKind::Reduction) {
         operand = as_reduction_operand(operand, node->attribute<Axes>(0));

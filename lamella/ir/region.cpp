@@ -1,0 +1,250 @@
+// Copying nodes into regions, recording them, and finding equal ones.
+#include "lamella/ir/region.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "lamella/ir/text.h"
+
+namespace lamella {
+
+namespace {
+
+// Makes the nodes of a graph again over new placeholders.
+class Copier {
+ public:
+  Graph graph;
+
+  void add_input(const Value& original, TensorType type) {
+    Ref<Value> input =
+        original.is_number() ? Value::number_input(type.dtype) : Value::input(std::move(type));
+    made_[&original] = input;
+    graph.inputs.push_back(std::move(input));
+  }
+
+  void add_node(const Node& node, Ref<const Attributes> attributes) {
+    std::vector<Ref<Value>> held;
+    std::vector<Value*> operands;
+    for (const Ref<Value>& operand : node.operands()) {
+      held.push_back(mapped(operand));
+      operands.push_back(held.back().get());
+    }
+    const char* outer = current_layer();
+    set_current_layer(node.layer());
+    Ref<Node> made =
+        make_inferred_node(node.op(), operands, std::move(attributes), node.location());
+    set_current_layer(outer);
+    // A result that is given as an input stays one.
+    for (size_t i = 0; i < node.results().size(); ++i)
+      made_.insert(node.result(i), made->results()[i]);
+    graph.nodes.push_back(std::move(made));
+  }
+
+  void set(const Value& original, Ref<Value> copy) { made_[&original] = std::move(copy); }
+  void add_output(const Ref<Value>& value) { graph.outputs.push_back(mapped(value)); }
+
+ private:
+  Ref<Value> mapped(const Ref<Value>& value) {
+    if (const Ref<Value>* found = made_.find(value.get())) return *found;
+    LAMELLA_CHECK(value->is_number() && value->state() != Value::State::NumberInput);
+    return value;
+  }
+
+  PointerMap<Value, Ref<Value>> made_;
+};
+
+// What a graph computes in words, and without its sizes.
+struct RegionKey {
+  std::vector<uint64_t> words, structure;
+  std::vector<int64_t> sizes;
+  bool concrete = true;  // whether no size is a symbol
+
+  void add(uint64_t word) {
+    words.push_back(word);
+    structure.push_back(word);
+  }
+  void add_size(Dim size) {
+    words.push_back(static_cast<uint64_t>(size.bits()));
+    // Sizes 0 and 1 change which rules apply.
+    structure.push_back(size.is(0) || size.is(1) ? static_cast<uint64_t>(size.bits())
+                                                 : uint64_t{1} << 62);
+    concrete = concrete && size.known();
+    if (concrete) sizes.push_back(size.value());
+  }
+  void add_type(const TensorType& type) {
+    add(static_cast<uint64_t>(type.dtype) << 16 | static_cast<uint64_t>(type.layout) << 8 |
+        type.shape.size());
+    for (Dim size : type.shape) add_size(size);
+  }
+};
+
+RegionKey key_of(const Graph& graph) {
+  RegionKey key;
+  PointerMap<Value, uint64_t> numbers;
+  const auto number = [&](const Value* value) {
+    return numbers.insert(value, numbers.size()).first;
+  };
+  const auto add_operand = [&](const Value* value) {
+    if (value->state() == Value::State::Scalar) {
+      key.add(uint64_t{1} << 40 | static_cast<uint64_t>(value->type().dtype));
+      key.add(value->scalar_bits());
+    } else if (value->state() == Value::State::Size) {
+      key.add(uint64_t{1} << 41 | static_cast<uint64_t>(value->type().dtype));
+      key.add_size(value->size_expression());
+    } else {
+      key.add(number(value));
+    }
+  };
+  for (const Ref<Value>& input : graph.inputs) {
+    key.add(uint64_t{input->is_number()} << 42 | number(input.get()));
+    key.add_type(input->type());
+  }
+  for (const Ref<Node>& node : graph.nodes) {
+    key.add(uint64_t{node->op().id()} << 32 | node->operands().size() << 8 |
+            node->results().size());
+    for (const Ref<Value>& operand : node->operands()) add_operand(operand.get());
+    for (const Ref<Value>& result : node->results()) number(result.get());
+    if (node->attributes() == nullptr) continue;
+    key.words.push_back(node->attributes()->digest().low);
+    key.words.push_back(node->attributes()->digest().high);
+    key.structure.push_back(node->attributes()->digest_without_sizes().low);
+    key.structure.push_back(node->attributes()->digest_without_sizes().high);
+    if (key.concrete) append_sizes(node->attributes(), key.sizes);
+  }
+  for (const Ref<Value>& output : graph.outputs) add_operand(output.get());
+  return key;
+}
+
+Hash128 digest(const std::vector<uint64_t>& words) {
+  Hasher hasher;
+  for (uint64_t word : words) hasher.add(word);
+  return hasher.digest();
+}
+
+thread_local Tensor turn_of_thread;
+
+}  // namespace
+
+Region::Region(Graph graph) : graph_(std::move(graph)) {
+  RegionKey key = key_of(graph_);
+  if (key.concrete) sizes_ = std::move(key.sizes);
+  identity_ = digest(key.words);
+  structure_ = digest(key.structure);
+}
+
+Ref<const Region> Region::make(std::span<const Ref<Value>> inputs, std::span<const Ref<Node>> nodes,
+                               std::span<const Ref<Value>> outputs) {
+  PointerMap<Value, bool> given(inputs.size()), used;
+  for (const Ref<Value>& input : inputs) given.insert(input.get());
+  for (const Ref<Value>& output : outputs) used.insert(output.get());
+  std::vector<bool> needed(nodes.size());
+  for (size_t i = nodes.size(); i-- > 0;) {
+    for (const Ref<Value>& result : nodes[i]->results()) {
+      // What is given is not computed, even if a node could.
+      needed[i] = needed[i] || (used.contains(result.get()) && !given.contains(result.get()));
+    }
+    if (!needed[i]) continue;
+    for (const Ref<Value>& operand : nodes[i]->operands()) used.insert(operand.get());
+  }
+  Copier copier;
+  for (const Ref<Value>& input : inputs) copier.add_input(*input, input->type());
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    if (needed[i]) copier.add_node(*nodes[i], nodes[i]->attributes_ref());
+  }
+  for (const Ref<Value>& output : outputs) copier.add_output(output);
+  return Ref<const Region>(new Region(std::move(copier.graph)));
+}
+
+Graph Region::copy() const {
+  Copier copier;
+  for (const Ref<Value>& input : graph_.inputs) copier.add_input(*input, input->type());
+  for (const Ref<Node>& node : graph_.nodes) copier.add_node(*node, node->attributes_ref());
+  for (const Ref<Value>& output : graph_.outputs) copier.add_output(output);
+  return std::move(copier.graph);
+}
+
+Ref<AttributeObject> Region::with_sizes(std::span<const Dim> sizes) const {
+  SizeReader reader(sizes);
+  Copier copier;
+  const auto set_size = [&](const Value& value) {
+    if (value.state() == Value::State::Size && value.size_expression().known()) {
+      copier.set(value, Value::size(value.type().dtype, reader.next()));
+    }
+  };
+  for (const Ref<Value>& input : graph_.inputs) {
+    TensorType type = input->type();
+    type.shape = reader.next(type.shape);
+    copier.add_input(*input, type);
+  }
+  for (const Ref<Node>& node : graph_.nodes) {
+    for (const Ref<Value>& operand : node->operands()) set_size(*operand);
+    copier.add_node(*node, lamella::with_sizes(node->attributes_ref(), reader));
+  }
+  for (const Ref<Value>& output : graph_.outputs) {
+    set_size(*output);
+    copier.add_output(output);
+  }
+  return Ref<AttributeObject>(new Region(std::move(copier.graph)));
+}
+
+std::string Region::description() const {
+  return "region " + print(graph_);
+}
+
+RegionTrace::RegionTrace(std::string_view op)
+    : op_(op), gradient_order_(current_recorder().gradient_order()) {}
+
+Tensor RegionTrace::input(const TensorType& type) {
+  inputs_.push_back(Value::input(type));
+  known_[inputs_.back().get()] = inputs_.back();
+  return Tensor(inputs_.back());
+}
+
+Tensor RegionTrace::number_input(DType dtype) {
+  inputs_.push_back(Value::number_input(dtype));
+  known_[inputs_.back().get()] = inputs_.back();
+  return Tensor(inputs_.back());
+}
+
+Ref<Value> RegionTrace::inside(const Ref<Value>& value) {
+  const bool constant = value->state() == Value::State::Size ||
+                        (value->state() == Value::State::Scalar && value->written());
+  if (constant) return value;
+  if (const Ref<Value>* found = known_.find(value.get())) return *found;
+  if (value->state() == Value::State::Failed) {
+    fail(ErrorKind::Value, "[{}] a tensor that the body reads was never computed: its run failed",
+         op_);
+  }
+  captured_.push_back(value);
+  captured_inputs_.push_back(value->is_number() ? Value::number_input(value->type().dtype)
+                                                : Value::input(value->type()));
+  known_[value.get()] = captured_inputs_.back();
+  known_[captured_inputs_.back().get()] = captured_inputs_.back();
+  return captured_inputs_.back();
+}
+
+Results RegionTrace::record(const Operator& op, std::span<Value* const> operands,
+                            Ref<const Attributes> attributes, const SourceLocation& location) {
+  std::vector<Ref<Value>> held;
+  std::vector<Value*> inner;
+  for (Value* operand : operands) {
+    held.push_back(inside(Ref<Value>(operand)));
+    inner.push_back(held.back().get());
+  }
+  Ref<Node> node = make_inferred_node(op, inner, std::move(attributes), location);
+  for (const Ref<Value>& result : node->results()) known_[result.get()] = result;
+  nodes_.push_back(node);
+  return Results(node->results());
+}
+
+const Tensor& current_turn() {
+  return turn_of_thread;
+}
+
+TurnScope::TurnScope(Tensor turn) : outer_(std::exchange(turn_of_thread, std::move(turn))) {}
+TurnScope::~TurnScope() {
+  turn_of_thread = std::move(outer_);
+}
+
+}  // namespace lamella

@@ -1,0 +1,93 @@
+// Regions: graphs inside a node, such as the body of a loop, and how they are recorded.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "lamella/base/pointer_map.h"
+#include "lamella/ir/graph.h"
+#include "lamella/ir/recorder.h"
+#include "lamella/ir/tensor.h"
+
+namespace lamella {
+
+// An immutable graph as an attribute.
+class LAMELLA_API Region final : public AttributeObject {
+ public:
+  // The region that computes `outputs` from `inputs` (placeholders or results of other nodes, which
+  // become placeholders) by those of `nodes` that they need. Numbers are constants of it; every
+  // other operand must be an input or be computed before.
+  static Ref<const Region> make(std::span<const Ref<Value>> inputs,
+                                std::span<const Ref<Node>> nodes,
+                                std::span<const Ref<Value>> outputs);
+
+  const Graph& graph() const { return graph_; }
+  // A copy that a compilation may change.
+  Graph copy() const;
+
+  Hash128 identity() const override { return identity_; }
+  Hash128 identity_without_sizes() const override { return structure_; }
+  std::span<const int64_t> sizes() const override { return sizes_; }
+  Ref<AttributeObject> with_sizes(std::span<const Dim> sizes) const override;
+  std::string description() const override;
+
+ private:
+  explicit Region(Graph graph);
+
+  Graph graph_;
+  std::vector<int64_t> sizes_;  // nothing where they are symbols
+  Hash128 identity_, structure_;
+};
+
+inline const Region& region_of(const Attributes& attributes, size_t index) {
+  return static_cast<const Region&>(*attributes.get<Ref<AttributeObject>>(index));
+}
+
+// Records a function's operations instead of letting them join the window. Tensors of outside that
+// the function uses become further inputs.
+class LAMELLA_API RegionTrace final : public Recorder {
+ public:
+  // `op` is named in errors.
+  explicit RegionTrace(std::string_view op);
+  RegionTrace(const RegionTrace&) = delete;
+
+  // Placeholders, in the order in which they are asked for.
+  Tensor input(const TensorType& type);
+  Tensor number_input(DType dtype);
+
+  Results record(const Operator& op, std::span<Value* const> operands,
+                 Ref<const Attributes> attributes, const SourceLocation& location) override;
+  std::span<const Ref<Node>> tape() const override { return nodes_; }
+  int gradient_order() const override { return gradient_order_; }
+
+  const std::vector<Ref<Value>>& inputs() const { return inputs_; }
+  // Values of outside that are read, and the placeholders that stand for them.
+  const std::vector<Ref<Value>>& captured() const { return captured_; }
+  const std::vector<Ref<Value>>& captured_inputs() const { return captured_inputs_; }
+  // The placeholder of a value of outside; itself for one of the trace.
+  Ref<Value> inside(const Ref<Value>& value);
+
+ private:
+  std::string op_;
+  int gradient_order_;
+  std::vector<Ref<Value>> inputs_;
+  std::vector<Ref<Value>> captured_, captured_inputs_;
+  std::vector<Ref<Node>> nodes_;
+  PointerMap<Value, Ref<Value>> known_;  // what stands for a value: itself or a placeholder
+};
+
+// The number of the turn that the innermost traced loop is in, an int64 of rank 0; undefined
+// outside of loops. Draws in a body take it into their offset, so that every turn draws anew.
+LAMELLA_API const Tensor& current_turn();
+
+class LAMELLA_API TurnScope {
+ public:
+  explicit TurnScope(Tensor turn);
+  ~TurnScope();
+  TurnScope(const TurnScope&) = delete;
+
+ private:
+  Tensor outer_;
+};
+
+}  // namespace lamella

@@ -1,0 +1,30 @@
+// Loops and branches of an executable: their regions as executables of their own, run in turn.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "lamella/device/allocation.h"
+#include "lamella/ops/opdef.h"
+#include "lamella/runtime/executable.h"
+
+namespace lamella {
+
+class ControlStep {
+ public:
+  // Compiles the regions of a node whose lowering is of kind Control.
+  explicit ControlStep(const Node& node);
+
+  // Whether a body can fail because of data.
+  bool may_fail() const;
+  // The call's operands and results are dense.
+  void run(const KernelCall& call, std::span<const int64_t> bindings, Interruption interruption);
+
+ private:
+  struct Run;
+
+  Control form_;
+  std::vector<std::unique_ptr<Executable>> regions_;
+};
+
+}  // namespace lamella

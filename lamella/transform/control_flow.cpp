@@ -1,0 +1,730 @@
+// Recording loops and branches, and their gradients.
+#include "lamella/transform/control_flow.h"
+
+#include <memory>
+
+#include "lamella/ir/region.h"
+#include "lamella/ops/custom_gradient.h"
+#include "lamella/ops/functions.h"
+#include "lamella/ops/tensor_operators.h"
+#include "lamella/transform/walk_back.h"
+
+namespace lamella {
+
+namespace {
+
+using Tensors = std::vector<Tensor>;
+using Trace = std::shared_ptr<RegionTrace>;
+
+// ---- Small pieces ----
+
+// The tensor with its elements laid out as `type` says.
+Tensor in_layout(const Tensor& tensor, Layout layout) {
+  if (tensor.type().layout == layout || tensor.rank() < 3) return tensor;
+  return ops::with_layout(tensor, static_cast<int64_t>(layout));
+}
+
+Tensors as_carried(Tensors next, const Tensors& carried) {
+  for (size_t i = 0; i < std::min(next.size(), carried.size()); ++i) {
+    if (next[i].shape() == carried[i].shape()) {
+      next[i] = in_layout(next[i], carried[i].type().layout);
+    }
+  }
+  return next;
+}
+
+Tensors row_major(Tensors tensors) {
+  for (Tensor& tensor : tensors) tensor = in_layout(tensor, Layout::RowMajor);
+  return tensors;
+}
+
+std::vector<Ref<Value>> values_of(const Tensors& tensors) {
+  std::vector<Ref<Value>> values;
+  for (const Tensor& tensor : tensors) values.push_back(tensor.value());
+  return values;
+}
+
+template <typename T>
+void append(std::vector<T>& to, const std::vector<T>& more) {
+  to.insert(to.end(), more.begin(), more.end());
+}
+
+// A number keeps its place as an operand, but what is carried is memory.
+bool is_differentiable(const Value& value) {
+  return is_float(value.type().dtype) && !value.is_number();
+}
+
+// The nodes recorded again on the current recorder, with other tensors for some of their operands.
+class Replay {
+ public:
+  void set(const Ref<Value>& value, Tensor tensor) { made_[value.get()] = std::move(tensor); }
+  void set(std::span<const Ref<Value>> values, const Tensors& tensors) {
+    for (size_t i = 0; i < values.size(); ++i) set(values[i], tensors[i]);
+  }
+
+  void run(std::span<const Ref<Node>> nodes) {
+    const char* outer = current_layer();
+    for (const Ref<Node>& node : nodes) {
+      Tensors operands;
+      std::vector<Value*> pointers;
+      for (const Ref<Value>& operand : node->operands()) {
+        operands.push_back(of(operand));
+        pointers.push_back(operands.back().value().get());
+      }
+      set_current_layer(node->layer());
+      const Results results = current_recorder().record(node->op(), pointers,
+                                                        node->attributes_ref(), node->location());
+      for (size_t i = 0; i < results.size(); ++i) {
+        if (made_.find(node->result(i)) == nullptr) set(node->results()[i], Tensor(results[i]));
+      }
+    }
+    set_current_layer(outer);
+  }
+
+  Tensor of(const Ref<Value>& value) const {
+    const Tensor* found = made_.find(value.get());
+    return found != nullptr ? *found : Tensor(value);
+  }
+
+ private:
+  PointerMap<Value, Tensor> made_;
+};
+
+// Those of `nodes` that `outputs` need, in order; `given` is not computed.
+std::vector<Ref<Node>> needed_nodes(std::span<const Ref<Node>> nodes, const Tensors& outputs,
+                                    const PointerMap<Value, bool>& given) {
+  PointerMap<Value, bool> used;
+  for (const Tensor& output : outputs) {
+    if (output.defined()) used.insert(output.value().get());
+  }
+  std::vector<Ref<Node>> needed;
+  for (size_t i = nodes.size(); i-- > 0;) {
+    const bool live = std::any_of(
+        nodes[i]->results().begin(), nodes[i]->results().end(), [&](const Ref<Value>& result) {
+          return used.contains(result.get()) && !given.contains(result.get());
+        });
+    if (!live) continue;
+    for (const Ref<Value>& operand : nodes[i]->operands()) used.insert(operand.get());
+    needed.push_back(nodes[i]);
+  }
+  std::reverse(needed.begin(), needed.end());
+  return needed;
+}
+
+// The cotangents of `wrt` by those of results (undefined: none), walking back over the current
+// tape from number `first` on; undefined where nothing depends on it.
+Tensors pull_back(const Tensors& results, const Tensors& cotangents, const Tensors& wrt,
+                  size_t first) {
+  Cotangents known;
+  for (size_t i = 0; i < results.size(); ++i) {
+    if (cotangents[i].defined()) accumulate(known, results[i].value().get(), cotangents[i]);
+  }
+  std::vector<Value*> targets;
+  for (const Tensor& tensor : wrt) targets.push_back(tensor.value().get());
+  walk_back(known, targets, first);
+  Tensors found;
+  for (Value* target : targets) {
+    const Tensor* cotangent = known.find(target);
+    found.push_back(cotangent != nullptr ? *cotangent : Tensor());
+  }
+  return found;
+}
+
+Tensor zeros_like(const Tensor& tensor) {
+  TensorType type = tensor.type();
+  return ops::zeros_of(type);
+}
+
+Tensor or_zeros(const Tensor& tensor, const Tensor& like) {
+  return tensor.defined() ? in_layout(tensor, like.type().layout) : zeros_like(like);
+}
+
+// ---- Scan ----
+
+// A body recorded once: everything a backward pass is made from.
+struct ScanTrace {
+  Trace trace;
+  Tensors carried, slices;  // placeholders
+  Tensors results;          // of the body: what is carried on, then what is stacked
+  size_t body_nodes = 0;    // on the tape; behind them are those of backward passes
+  std::string why_not;      // why there is no gradient
+  // Values of the body that a backward pass reads, in the order of the further stacked results.
+  std::vector<Ref<Value>> residuals;
+
+  // All that the node gives, residuals too: a gradient's gradient reaches them.
+  Tensors all_results() const {
+    Tensors all = results;
+    for (const Ref<Value>& residual : residuals) all.emplace_back(residual);
+    return all;
+  }
+};
+
+// The placeholders a gradient can be asked for.
+struct Targets {
+  std::vector<size_t> carried, slices, captured;
+
+  Tensors tensors(const ScanTrace& traced) const {
+    Tensors all;
+    for (size_t i : carried) all.push_back(traced.carried[i]);
+    for (size_t i : slices) all.push_back(traced.slices[i]);
+    for (size_t i : captured) all.emplace_back(traced.trace->captured_inputs()[i]);
+    return all;
+  }
+};
+
+Targets all_targets(const ScanTrace& traced) {
+  Targets targets;
+  for (size_t i = 0; i < traced.carried.size(); ++i) {
+    if (is_float(traced.carried[i].dtype())) targets.carried.push_back(i);
+  }
+  for (size_t i = 0; i < traced.slices.size(); ++i) {
+    if (is_float(traced.slices[i].dtype())) targets.slices.push_back(i);
+  }
+  for (size_t i = 0; i < traced.trace->captured_inputs().size(); ++i) {
+    if (is_differentiable(*traced.trace->captured_inputs()[i])) targets.captured.push_back(i);
+  }
+  return targets;
+}
+
+// One turn's backward pass on the trace's tape.
+struct BackwardTurn {
+  Tensors cotangents;  // placeholders for those of the results; undefined where there is none
+  Tensors gradients;   // of the targets; may be undefined
+  std::vector<Ref<Node>> nodes;
+};
+
+PointerMap<Value, bool> body_values(const ScanTrace& traced) {
+  PointerMap<Value, bool> values;
+  const auto tape = traced.trace->tape();
+  for (size_t i = 0; i < traced.body_nodes; ++i) {
+    for (const Ref<Value>& result : tape[i]->results()) values.insert(result.get());
+  }
+  return values;
+}
+
+BackwardTurn backward_turn(const ScanTrace& traced, const std::vector<bool>& arriving,
+                           const Targets& targets) {
+  RecorderScope scope(*traced.trace);
+  BackwardTurn turn;
+  const Tensors results = traced.all_results();
+  for (size_t i = 0; i < results.size(); ++i) {
+    const TensorType& type = results[i].type();
+    const bool has = arriving[i] && is_float(type.dtype);
+    turn.cotangents.push_back(has ? traced.trace->input(type) : Tensor());
+  }
+  turn.gradients = pull_back(results, turn.cotangents, targets.tensors(traced), 0);
+  turn.nodes = needed_nodes(traced.trace->tape(), turn.gradients, body_values(traced));
+  return turn;
+}
+
+// What a backward turn reads of the forward one and cannot have otherwise.
+std::vector<Ref<Value>> residuals_of(const ScanTrace& traced, const BackwardTurn& turn) {
+  PointerMap<Value, bool> kept = body_values(traced), seen;
+  for (const Tensor& carried : traced.carried) kept.insert(carried.value().get());
+  std::vector<Ref<Value>> residuals;
+  const auto add = [&](const Ref<Value>& value) {
+    if (kept.contains(value.get()) && seen.insert(value.get()).second) residuals.push_back(value);
+  };
+  for (const Ref<Node>& node : turn.nodes) {
+    for (const Ref<Value>& operand : node->operands()) add(operand);
+  }
+  for (const Tensor& gradient : turn.gradients) {
+    if (gradient.defined()) add(gradient.value());
+  }
+  return residuals;
+}
+
+void find_residuals(ScanTrace& traced) {
+  const bool again = traced.trace->gradient_order() > 1;
+  size_t known = 0;
+  do {
+    known = traced.residuals.size();
+    const std::vector<bool> all(traced.results.size() + known, true);
+    const BackwardTurn turn = backward_turn(traced, all, all_targets(traced));
+    // Those known keep their places.
+    for (const Ref<Value>& residual : residuals_of(traced, turn)) {
+      if (std::find(traced.residuals.begin(), traced.residuals.end(), residual) ==
+          traced.residuals.end()) {
+        traced.residuals.push_back(residual);
+      }
+    }
+  } while (again && traced.residuals.size() > known);
+}
+
+// A gradient that is the product of two matrices of a turn, summed over turns: one product of all
+// turns' matrices gives it, with `left` [n, i] and `right` [n, j] of every turn one below another.
+struct SummedProduct {
+  Tensor left, right;
+  bool transposed = false;
+};
+
+std::optional<SummedProduct> as_summed_product(const Tensor& gradient) {
+  const auto is = [](const Node* node, std::string_view name) {
+    return node != nullptr && node->op().name() == name;
+  };
+  Value* value = gradient.value().get();
+  if (value->type().shape.size() != 2) return std::nullopt;
+  SummedProduct product;
+  if (is(value->producer(), "transpose")) {
+    product.transposed = true;
+    value = value->producer()->operand(0);
+  }
+  const Node* node = value->producer();
+  if (!is(node, "matrix_product") || node->operand(0)->type().shape.size() != 2 ||
+      node->operand(1)->type().shape.size() != 2 ||
+      !is(node->operand(0)->producer(), "transpose")) {
+    return std::nullopt;
+  }
+  product.left = Tensor(node->operand(0)->producer()->operands()[0]);
+  product.right = Tensor(node->operands()[1]);
+  return product;
+}
+
+Tensor all_turns(const Tensor& stacked) {
+  return ops::flatten(stacked, 0, 1);
+}
+
+class ScanGradient final : public CustomGradientRule {
+ public:
+  ScanGradient(std::shared_ptr<ScanTrace> traced, int64_t length, Direction direction)
+      : traced_(std::move(traced)), length_(length), direction_(direction) {}
+
+  void apply(VjpCall& call) const override {
+    const ScanTrace& traced = *traced_;
+    if (!traced.why_not.empty()) fail(ErrorKind::Unsupported, "{}", traced.why_not);
+    const size_t carried = traced.carried.size(), sequences = traced.slices.size();
+    Targets targets = all_targets(traced);
+    const auto unneeded = [&](size_t offset) {
+      return [&call, offset](size_t i) { return !call.needs(offset + i); };
+    };
+    std::erase_if(targets.slices, unneeded(carried));
+    std::erase_if(targets.captured, unneeded(carried + sequences));
+    std::vector<bool> arriving(traced.results.size() + traced.residuals.size());
+    for (size_t i = 0; i < arriving.size(); ++i) {
+      arriving[i] = i < carried || call.has_cotangent(i);
+    }
+    const BackwardTurn turn = backward_turn(traced, arriving, targets);
+
+    // Which captured tensors' gradients are sums carried along, and which one product of all turns.
+    const size_t first_captured = targets.carried.size() + targets.slices.size();
+    std::vector<size_t> summed;
+    std::vector<std::pair<size_t, SummedProduct>> products;
+    for (size_t i = 0; i < targets.captured.size(); ++i) {
+      const Tensor& gradient = turn.gradients[first_captured + i];
+      if (!gradient.defined()) continue;
+      if (auto product = as_summed_product(gradient)) {
+        products.emplace_back(i, *product);
+      } else {
+        summed.push_back(i);
+      }
+    }
+
+    Tensors initial, sequences_in;
+    for (size_t i : targets.carried) initial.push_back(call.cotangent(i));
+    for (size_t i : summed) {
+      initial.push_back(zeros_like(call.operand(carried + sequences + targets.captured[i])));
+    }
+    for (size_t i = carried; i < arriving.size(); ++i) {
+      if (turn.cotangents[i].defined()) sequences_in.push_back(call.cotangent(i));
+    }
+    for (size_t i = 0; i < traced.residuals.size(); ++i) {
+      sequences_in.push_back(call.result(traced.results.size() + i));
+    }
+    for (size_t i = 0; i < sequences; ++i) sequences_in.push_back(call.operand(carried + i));
+
+    const ScanBody body = [&](const Tensors& state, const Tensors& slices) {
+      Replay replay;
+      size_t next = 0;
+      for (size_t i : targets.carried) replay.set(turn.cotangents[i].value(), state[next++]);
+      size_t slice = 0;
+      for (size_t i = carried; i < arriving.size(); ++i) {
+        if (turn.cotangents[i].defined())
+          replay.set(turn.cotangents[i].value(), slices[slice++]);
+      }
+      for (const Ref<Value>& residual : traced.residuals) replay.set(residual, slices[slice++]);
+      for (const Tensor& placeholder : traced.slices)
+        replay.set(placeholder.value(), slices[slice++]);
+      const auto& captured = traced.trace->captured_inputs();
+      for (size_t i = 0; i < captured.size() && carried + sequences + i < call.node().operands().size(); ++i) {
+        replay.set(captured[i], call.operand(carried + sequences + i));
+      }
+      replay.set(traced.trace->inputs()[0], current_turn());
+      replay.run(turn.nodes);
+      const auto gradient = [&](size_t i) {
+        const Tensor& of_turn = turn.gradients[i];
+        return of_turn.defined() ? replay.of(of_turn.value()) : Tensor();
+      };
+      ScanResult result;
+      for (size_t i = 0; i < targets.carried.size(); ++i) {
+        result.carried.push_back(or_zeros(gradient(i), state[i]));
+      }
+      for (size_t i = 0; i < summed.size(); ++i) {
+        const Tensor& sum = state[targets.carried.size() + i];
+        result.carried.push_back(sum + gradient(first_captured + summed[i]));
+      }
+      for (size_t i = 0; i < targets.slices.size(); ++i) {
+        result.stacked.push_back(or_zeros(gradient(targets.carried.size() + i),
+                                          traced.slices[targets.slices[i]]));
+      }
+      for (const auto& [target, product] : products) {
+        result.stacked.push_back(replay.of(product.left.value()));
+        result.stacked.push_back(replay.of(product.right.value()));
+      }
+      return result;
+    };
+    const Direction back =
+        direction_ == Direction::Forward ? Direction::Reverse : Direction::Forward;
+    const ScanResult result =
+        scan(body, initial, sequences_in, {.length = length_, .direction = back});
+
+    for (size_t i = 0; i < targets.carried.size(); ++i) {
+      call.give(targets.carried[i], result.carried[i]);
+    }
+    for (size_t i = 0; i < targets.slices.size(); ++i) {
+      call.give(carried + targets.slices[i], result.stacked[i]);
+    }
+    const size_t captured = carried + sequences;
+    for (size_t i = 0; i < summed.size(); ++i) {
+      call.give(captured + targets.captured[summed[i]], result.carried[targets.carried.size() + i]);
+    }
+    size_t stacked = targets.slices.size();
+    for (const auto& [target, product] : products) {
+      const Tensor left = all_turns(result.stacked[stacked]);
+      const Tensor right = all_turns(result.stacked[stacked + 1]);
+      stacked += 2;
+      const Tensor sum = ops::matrix_product(ops::transpose(left), right);
+      call.give(captured + targets.captured[target],
+                product.transposed ? ops::transpose(sum) : sum);
+    }
+  }
+
+ private:
+  std::shared_ptr<ScanTrace> traced_;
+  int64_t length_;
+  Direction direction_;
+};
+
+int64_t scan_length(const Tensors& sequences, const ScanOptions& options) {
+  std::optional<int64_t> length = options.length;
+  for (const Tensor& sequence : sequences) {
+    if (sequence.rank() == 0) {
+      fail(ErrorKind::Value, "[scan] a sequence needs at least 1 axis, got {}",
+           text(sequence.type()));
+    }
+    const int64_t size = sequence.shape()[0].value();
+    if (length && *length != size) {
+      fail(ErrorKind::Value, "[scan] a sequence of {} does not fit a length of {}: {}", size,
+           *length, text(sequence.type()));
+    }
+    length = size;
+  }
+  if (!length) fail(ErrorKind::Value, "[scan] a length is needed where there is no sequence");
+  if (*length < 0) fail(ErrorKind::Value, "[scan] the length must not be negative, got {}", *length);
+  return *length;
+}
+
+// ---- Branches and while loops ----
+
+// What a region recorded, and how its nodes are recorded again.
+struct Recorded {
+  Trace trace;
+  Tensors carried;  // placeholders
+  Tensors results;
+  size_t nodes = 0;
+};
+
+// Both regions read the union of what either reads: the captured values, and for each region its
+// placeholders in that order (some of them unused).
+struct SharedCapture {
+  std::vector<Ref<Value>> values;
+
+  explicit SharedCapture(std::initializer_list<RegionTrace*> traces) {
+    PointerMap<Value, bool> seen;
+    for (RegionTrace* trace : traces) {
+      for (const Ref<Value>& value : trace->captured()) {
+        if (seen.insert(value.get()).second) values.push_back(value);
+      }
+    }
+    for (RegionTrace* trace : traces) {
+      for (const Ref<Value>& value : values) trace->inside(value);
+    }
+  }
+
+  std::vector<Ref<Value>> placeholders(RegionTrace& trace) const {
+    std::vector<Ref<Value>> inside;
+    for (const Ref<Value>& value : values) inside.push_back(trace.inside(value));
+    return inside;
+  }
+};
+
+Ref<AttributeObject> as_attribute(const Ref<const Region>& region) {
+  return Ref<AttributeObject>(const_cast<Region*>(region.get()));
+}
+
+Ref<const Region> region_from(const Recorded& recorded, const SharedCapture& captured) {
+  std::vector<Ref<Value>> inputs{recorded.trace->inputs()[0]};
+  append(inputs, values_of(recorded.carried));
+  append(inputs, captured.placeholders(*recorded.trace));
+  return Region::make(inputs, recorded.trace->tape().first(recorded.nodes),
+                      values_of(recorded.results));
+}
+
+Recorded record_region(std::string_view op, const Tensors& like,
+                       const std::function<Tensors(const Tensors&)>& function) {
+  Recorded recorded{.trace = std::make_shared<RegionTrace>(op), .carried = {}, .results = {}};
+  RegionTrace& trace = *recorded.trace;
+  const Tensor turn = trace.number_input(DType::Int64);
+  for (const Tensor& tensor : like) recorded.carried.push_back(trace.input(tensor.type()));
+  RecorderScope scope(trace);
+  const TurnScope turns(turn);
+  recorded.results = function(recorded.carried);
+  for (Tensor& result : recorded.results) {
+    if (!result.defined()) fail(ErrorKind::Value, "[{}] the body gave an undefined tensor", op);
+    result = Tensor(trace.inside(result.value()));
+  }
+  recorded.nodes = trace.tape().size();
+  return recorded;
+}
+
+// Records the region's nodes again with these tensors for its placeholders.
+Tensors record_again(const Recorded& recorded, const Tensors& carried,
+                     const std::vector<Ref<Value>>& placeholders, const Tensors& captured) {
+  Replay replay;
+  replay.set(values_of(recorded.carried), carried);
+  replay.set(placeholders, captured);
+  if (current_turn().defined()) replay.set(recorded.trace->inputs()[0], current_turn());
+  replay.run(recorded.trace->tape().first(recorded.nodes));
+  Tensors results;
+  for (const Tensor& result : recorded.results) results.push_back(replay.of(result.value()));
+  return results;
+}
+
+class BranchGradient final : public CustomGradientRule {
+ public:
+  BranchGradient(Recorded then, Recorded otherwise, SharedCapture captured)
+      : then_(std::move(then)), otherwise_(std::move(otherwise)), captured_(std::move(captured)) {}
+
+  void apply(VjpCall& call) const override {
+    Tensors outside, wrt;
+    std::vector<size_t> places;
+    for (size_t i = 1; i < call.node().operands().size(); ++i) {
+      outside.push_back(call.operand(i));
+      if (!call.needs(i)) continue;
+      places.push_back(i);
+    }
+    Tensors cotangents;
+    for (size_t i = 0; i < call.node().results().size(); ++i) {
+      cotangents.push_back(call.has_cotangent(i) ? call.cotangent(i) : Tensor());
+    }
+    // The branch once more, and back through it.
+    const auto back = [&](const Recorded& branch) {
+      return [&] {
+        Tensors inside, targets;
+        auto& trace = static_cast<RegionTrace&>(current_recorder());
+        for (const Tensor& tensor : outside) inside.emplace_back(trace.inside(tensor.value()));
+        for (size_t place : places) targets.push_back(inside[place - 1]);
+        const size_t first = current_recorder().tape().size();
+        const Tensors results =
+            record_again(branch, {}, captured_.placeholders(*branch.trace), inside);
+        Tensors gradients = pull_back(results, cotangents, targets, first);
+        for (size_t i = 0; i < gradients.size(); ++i) {
+          gradients[i] = or_zeros(gradients[i], targets[i]);
+        }
+        return gradients;
+      };
+    };
+    const Tensors gradients = cond(call.operand(0), back(then_), back(otherwise_));
+    for (size_t i = 0; i < places.size(); ++i) call.give(places[i], gradients[i]);
+  }
+
+ private:
+  Recorded then_, otherwise_;
+  SharedCapture captured_;
+};
+
+class WhileGradient final : public CustomGradientRule {
+ public:
+  WhileGradient(Recorded body, Ref<const Region> region, SharedCapture captured)
+      : body_(std::move(body)), region_(std::move(region)), captured_(std::move(captured)) {}
+
+  void apply(VjpCall& call) const override {
+    const size_t carried = body_.carried.size(), captured = captured_.values.size();
+    std::vector<size_t> state_of, sums_of;
+    Tensors operands, state;
+    for (size_t i = 0; i < carried + captured; ++i) operands.push_back(call.operand(i));
+    for (size_t i = 0; i < carried; ++i) {
+      if (!is_float(body_.carried[i].dtype())) continue;
+      state_of.push_back(i);
+      state.push_back(call.cotangent(i));
+    }
+    for (size_t i = carried; i < carried + captured; ++i) {
+      if (!call.needs(i)) continue;
+      sums_of.push_back(i);
+      state.push_back(zeros_like(operands[i]));
+    }
+    // One turn back: the body again from what it began with, then through it.
+    Tensors placeholders(body_.carried);
+    for (size_t i = carried; i < operands.size(); ++i) placeholders.push_back(operands[i]);
+    append(placeholders, state);
+    RegionTrace trace("while_loop");
+    std::vector<Ref<Value>> inputs;
+    Tensors begin, outside, arriving, next;
+    {
+      const Tensor turn = trace.number_input(DType::Int64);
+      const auto place = [&](const Tensor& like) {
+        return like.value()->is_number() ? trace.number_input(like.dtype())
+                                         : trace.input(like.type());
+      };
+      for (const Tensor& like : body_.carried) begin.push_back(trace.input(like.type()));
+      for (size_t i = carried; i < operands.size(); ++i) outside.push_back(place(operands[i]));
+      for (const Tensor& like : state) arriving.push_back(trace.input(like.type()));
+      inputs = trace.inputs();
+      RecorderScope scope(trace);
+      const TurnScope turns(turn);
+      const Tensors results =
+          record_again(body_, begin, captured_.placeholders(*body_.trace), outside);
+      Tensors cotangents(results.size()), wrt;
+      for (size_t i = 0; i < state_of.size(); ++i) cotangents[state_of[i]] = arriving[i];
+      for (size_t i : state_of) wrt.push_back(begin[i]);
+      for (size_t i : sums_of) wrt.push_back(outside[i - carried]);
+      const Tensors gradients = pull_back(results, cotangents, wrt, 0);
+      for (size_t i = 0; i < gradients.size(); ++i) {
+        if (i < state_of.size()) {
+          next.push_back(or_zeros(gradients[i], arriving[i]));
+        } else {
+          next.push_back(gradients[i].defined() ? arriving[i] + gradients[i] : arriving[i]);
+        }
+        next.back() = in_layout(next.back(), arriving[i].type().layout);
+      }
+    }
+    LAMELLA_CHECK(trace.captured().empty());
+    const Ref<const Region> backward = Region::make(inputs, trace.tape(), values_of(next));
+    Tensors values = operands;
+    values.push_back(call.result(carried));
+    append(values, state);
+    const Tensors results = ops::while_loop_backward(
+        values, as_attribute(region_), as_attribute(backward), static_cast<int64_t>(carried),
+        static_cast<int64_t>(captured), static_cast<int64_t>(state.size()));
+    for (size_t i = 0; i < state_of.size(); ++i) call.give(state_of[i], results[i]);
+    for (size_t i = 0; i < sums_of.size(); ++i)
+      call.give(sums_of[i], results[state_of.size() + i]);
+  }
+
+ private:
+  Recorded body_;
+  Ref<const Region> region_;
+  SharedCapture captured_;
+};
+
+Tensors tensors_of(const std::vector<Ref<Value>>& values) {
+  return {values.begin(), values.end()};
+}
+
+}  // namespace
+
+ScanResult scan(const ScanBody& body, const std::vector<Tensor>& initial,
+                const std::vector<Tensor>& given_sequences, const ScanOptions& options) {
+  const int64_t length = scan_length(given_sequences, options);
+  const Tensors sequences = row_major(given_sequences);
+  const auto traced = std::make_shared<ScanTrace>();
+  traced->trace = std::make_shared<RegionTrace>("scan");
+  RegionTrace& trace = *traced->trace;
+  size_t stacked = 0;
+  {
+    const Tensor turn = trace.number_input(DType::Int64);
+    for (const Tensor& tensor : initial) traced->carried.push_back(trace.input(tensor.type()));
+    for (const Tensor& sequence : sequences) {
+      TensorType type = sequence.type();
+      type.shape.erase(0);
+      traced->slices.push_back(trace.input(type));
+    }
+    RecorderScope scope(trace);
+    const TurnScope turns(turn);
+    ScanResult turned = body(traced->carried, traced->slices);
+    if (turned.carried.size() != initial.size()) {
+      fail(ErrorKind::Value, "[scan] the body must give the {} tensors it carries, got {}",
+           initial.size(), turned.carried.size());
+    }
+    stacked = turned.stacked.size();
+    traced->results = as_carried(std::move(turned.carried), traced->carried);
+    append(traced->results, row_major(std::move(turned.stacked)));
+    for (Tensor& result : traced->results) {
+      if (!result.defined()) fail(ErrorKind::Value, "[scan] the body gave an undefined tensor");
+      result = Tensor(trace.inside(result.value()));
+    }
+    traced->body_nodes = trace.tape().size();
+  }
+  const size_t captured_by_body = trace.captured().size();
+  std::vector<Ref<Value>> inputs = trace.inputs();
+  std::vector<Ref<Value>> outputs = values_of(traced->results);
+  if (trace.gradient_order() > 0) {
+    try {
+      find_residuals(*traced);
+      append(outputs, traced->residuals);
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::Unsupported) throw;
+      traced->why_not = error.message();
+    }
+  }
+  LAMELLA_CHECK(trace.captured().size() == captured_by_body);
+  append(inputs, trace.captured_inputs());
+  const Ref<const Region> region =
+      Region::make(inputs, trace.tape().first(traced->body_nodes), outputs);
+  Tensors values = initial;
+  append(values, sequences);
+  append(values, tensors_of(trace.captured()));
+  const Tensors results =
+      ops::scan(values, as_attribute(region), static_cast<int64_t>(initial.size()),
+                static_cast<int64_t>(sequences.size()), Shape{length},
+                options.direction == Direction::Reverse,
+                Ref<AttributeObject>(new ScanGradient(traced, length, options.direction)));
+  const auto carried_end = results.begin() + static_cast<std::ptrdiff_t>(initial.size());
+  return {.carried = {results.begin(), carried_end},
+          .stacked = {carried_end, carried_end + static_cast<std::ptrdiff_t>(stacked)}};
+}
+
+std::vector<Tensor> cond(const Tensor& condition, const BranchBody& then,
+                         const BranchBody& otherwise) {
+  Recorded first = record_region("cond", {}, [&](const Tensors&) { return then(); });
+  Recorded second = record_region("cond", {}, [&](const Tensors&) { return otherwise(); });
+  const SharedCapture captured({first.trace.get(), second.trace.get()});
+  // One layout for what either gives.
+  for (size_t i = 0; i < std::min(first.results.size(), second.results.size()); ++i) {
+    if (first.results[i].type().layout == second.results[i].type().layout) continue;
+    RecorderScope scope(*second.trace);
+    second.results[i] = in_layout(second.results[i], first.results[i].type().layout);
+    second.nodes = second.trace->tape().size();
+  }
+  const Ref<const Region> taken = region_from(first, captured);
+  const Ref<const Region> not_taken = region_from(second, captured);
+  Tensors values{condition};
+  append(values, tensors_of(captured.values));
+  return ops::branch(
+      values, as_attribute(taken), as_attribute(not_taken),
+      Ref<AttributeObject>(new BranchGradient(std::move(first), std::move(second), captured)));
+}
+
+std::vector<Tensor> while_loop(const LoopCondition& condition, const LoopBody& body,
+                               const std::vector<Tensor>& initial) {
+  const Recorded asked = record_region(
+      "while_loop", initial, [&](const Tensors& carried) { return Tensors{condition(carried)}; });
+  Recorded turned = record_region("while_loop", initial, [&](const Tensors& carried) {
+    return as_carried(body(carried), carried);
+  });
+  if (turned.results.size() != initial.size()) {
+    fail(ErrorKind::Value, "[while_loop] the body must give the {} tensors it carries, got {}",
+         initial.size(), turned.results.size());
+  }
+  const SharedCapture captured({asked.trace.get(), turned.trace.get()});
+  const Ref<const Region> goes_on = region_from(asked, captured);
+  const Ref<const Region> region = region_from(turned, captured);
+  Tensors values = initial;
+  append(values, tensors_of(captured.values));
+  Tensors results = ops::while_loop(
+      values, as_attribute(goes_on), as_attribute(region), static_cast<int64_t>(initial.size()),
+      Ref<AttributeObject>(new WhileGradient(std::move(turned), region, captured)));
+  results.pop_back();  // the number of turns
+  return results;
+}
+
+}  // namespace lamella
