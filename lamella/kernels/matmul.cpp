@@ -1,12 +1,7 @@
-// Matrix products: checks, the common form of a problem, and the choice of the kernel.
+// Matrix products: checks, and the common form of a problem.
 #include "lamella/kernels/matmul.h"
 
-#include <optional>
-
 #include "lamella/base/error.h"
-#include "lamella/kernels/convert.h"
-#include "lamella/kernels/copy.h"
-#include "lamella/kernels/library_dtypes.h"
 #include "lamella/kernels/matmul_problem.h"
 #include "lamella/kernels/view.h"
 
@@ -121,80 +116,8 @@ MatmulProblem problem_of(const TensorView& a, const TensorView& b, const TensorV
   return problem;
 }
 
-// Whether oneDNN takes the view's matrices as they lie.
-bool has_adjacent_axis(const TensorView& view) {
-  const size_t rank = view.sizes.size();
-  const int64_t rows = view.sizes[rank - 2], columns = view.sizes[rank - 1];
-  const int64_t row = view.strides[rank - 2], column = view.strides[rank - 1];
-  for (size_t i = 0; i < rank - 2; ++i) {
-    if (view.strides[i] < 0) return false;
-  }
-  if (rows == 1 && columns == 1) return true;
-  if (rows == 1) return column >= 1;
-  if (columns == 1) return row >= 1;
-  return (column == 1 && row >= columns) || (row == 1 && column >= rows);
-}
-
-// A dense tensor of the view's sizes, its matrices in the view's own order.
-TensorView dense_like(const TensorView& view, DType dtype) {
-  TensorView dense = row_major_view(nullptr, dtype, view.sizes);
-  const size_t rank = view.sizes.size();
-  if (rank >= 2 && view.strides[rank - 2] < view.strides[rank - 1]) {
-    dense.strides[rank - 2] = 1;
-    dense.strides[rank - 1] = std::max<int64_t>(view.sizes[rank - 2], 1);
-  }
-  return dense;
-}
-
-// The operands as the library takes them: themselves, or copies in scratch memory.
-struct Prepared {
-  TensorView a, b, out;
-  std::optional<TensorView> bias;
-  bool copied_a, copied_b, copied_out, copied_bias = false;
-  int64_t bytes = 0;  // of the copies
-
-  Prepared(const TensorView& given_a, const TensorView& given_b, const TensorView* given_bias,
-           const TensorView& given_out) {
-    const DType dtype = library_takes(given_a.dtype) ? given_a.dtype : DType::Float32;
-    const auto place = [&](const TensorView& given, TensorView& used, bool adjacent) {
-      if (dtype == given.dtype && adjacent) {
-        used = given;
-        return false;
-      }
-      used = dense_like(given, dtype);
-      bytes += scratch_aligned(byte_count(used));
-      return true;
-    };
-    copied_a = place(given_a, a, has_adjacent_axis(given_a));
-    copied_b = place(given_b, b, has_adjacent_axis(given_b));
-    copied_out = place(given_out, out, has_adjacent_axis(given_out));
-    if (given_bias != nullptr) {
-      bias.emplace();
-      const bool adjacent = given_bias->sizes[0] == 1 || given_bias->strides[0] == 1;
-      copied_bias = place(*given_bias, *bias, adjacent);
-    }
-  }
-  const TensorView* bias_or_null() const { return bias ? &*bias : nullptr; }
-};
-
-void move_elements(const TensorView& from, const TensorView& to) {
-  from.dtype == to.dtype ? copy(from, to) : convert(from, to);
-}
-
 bool is_empty(const MatmulProblem& problem) {
   return problem.m == 0 || problem.n == 0 || problem.batch_count() == 0;
-}
-
-// The kernel is chosen by dtype, shape and strides alone.
-bool is_native(const MatmulProblem& problem) {
-  return problem.k == 0 || !(problem.dtype == DType::Float32 || is_low_precision(problem.dtype));
-}
-void run(const MatmulProblem& problem, Scratch scratch) {
-  is_thin(problem) ? matmul_thin(problem, scratch) : matmul_onednn(problem, scratch);
-}
-int64_t scratch_bytes(const MatmulProblem& problem) {
-  return is_thin(problem) ? matmul_thin_scratch_bytes(problem)
-                          : matmul_onednn_scratch_bytes(problem);
 }
 
 }  // namespace
@@ -203,37 +126,16 @@ int64_t matmul_scratch_bytes(const TensorView& a, const TensorView& b, const Ten
                              const TensorView& out) {
   check(a, b, bias, out);
   const MatmulProblem problem = problem_of(a, b, bias, out);
-  if (is_empty(problem) || is_native(problem)) return 0;
-  if (is_thin(problem)) return matmul_thin_scratch_bytes(problem);
-  const Prepared prepared(a, b, bias, out);
-  return prepared.bytes + scratch_aligned(scratch_bytes(problem_of(
-                              prepared.a, prepared.b, prepared.bias_or_null(), prepared.out)));
+  if (is_empty(problem) || !is_float(problem.dtype)) return 0;
+  return scratch_aligned(matmul_tiles_scratch_bytes(problem));
 }
 
 void matmul(const TensorView& a, const TensorView& b, const TensorView* bias, const TensorView& out,
             Scratch scratch) {
   check(a, b, bias, out);
-  const MatmulProblem given = problem_of(a, b, bias, out);
-  if (is_empty(given)) return;
-  if (is_native(given)) return matmul_native(given);
-  if (is_thin(given)) return matmul_thin(given, scratch);
-  Prepared prepared(a, b, bias, out);
-  if (prepared.bytes == 0) return run(given, scratch);
-
-  const MatmulProblem described =
-      problem_of(prepared.a, prepared.b, prepared.bias_or_null(), prepared.out);
-  ScratchParts parts(scratch, prepared.bytes + scratch_aligned(scratch_bytes(described)));
-  const auto fill_in = [&](bool copied, const TensorView& from, TensorView& to) {
-    if (!copied) return;
-    to.data = parts.take(byte_count(to));
-    move_elements(from, to);
-  };
-  fill_in(prepared.copied_a, a, prepared.a);
-  fill_in(prepared.copied_b, b, prepared.b);
-  if (bias != nullptr) fill_in(prepared.copied_bias, *bias, *prepared.bias);
-  if (prepared.copied_out) prepared.out.data = parts.take(byte_count(prepared.out));
-  run(problem_of(prepared.a, prepared.b, prepared.bias_or_null(), prepared.out), parts.rest());
-  if (prepared.copied_out) move_elements(prepared.out, out);
+  const MatmulProblem problem = problem_of(a, b, bias, out);
+  if (is_empty(problem)) return;
+  is_float(problem.dtype) ? matmul_tiles(problem, scratch) : matmul_native(problem);
 }
 
 }  // namespace lamella::kernels

@@ -1,5 +1,5 @@
-// The matrix product for float64 and the integers: packed panels, a register tile, sums in the
-// order of k.
+// The matrix product for the integers and bool: packed panels, a register tile, sums in the order
+// of k.
 #include <cstring>
 #include <vector>
 
@@ -24,31 +24,6 @@ struct Arithmetic {
   static T store(Sum sum) { return static_cast<T>(sum); }
 };
 template <>
-struct Arithmetic<double> {
-  using Sum = double;
-  static Sum load(double value) { return value; }
-  static void add_product(Sum& sum, Sum a, Sum b) { sum += a * b; }
-  static double store(Sum sum) { return sum; }
-};
-template <>
-struct Arithmetic<float> {
-  using Sum = float;
-  static Sum load(float value) { return value; }
-  static void add_product(Sum& sum, Sum a, Sum b) { sum += a * b; }
-  static float store(Sum sum) { return sum; }
-};
-template <typename Half>
-struct HalfArithmetic {
-  using Sum = float;
-  static Sum load(Half value) { return static_cast<float>(value); }
-  static void add_product(Sum& sum, Sum a, Sum b) { sum += a * b; }
-  static Half store(Sum sum) { return Half(sum); }
-};
-template <>
-struct Arithmetic<Float16> : HalfArithmetic<Float16> {};
-template <>
-struct Arithmetic<BFloat16> : HalfArithmetic<BFloat16> {};
-template <>
 struct Arithmetic<bool> {
   using Sum = uint32_t;
   static Sum load(bool value) { return value ? 1 : 0; }
@@ -71,12 +46,6 @@ template <typename T, typename Sum = typename Arithmetic<T>::Sum>
   std::memcpy(sums, local, sizeof local);
 }
 
-LAMELLA_VECTORIZED void tile_f64(const double* a, const double* b, int64_t depth, double* sums) {
-  tile<double>(a, b, depth, sums);
-}
-LAMELLA_VECTORIZED void tile_f32(const float* a, const float* b, int64_t depth, float* sums) {
-  tile<float>(a, b, depth, sums);
-}
 LAMELLA_VECTORIZED void tile_u32(const uint32_t* a, const uint32_t* b, int64_t depth,
                                  uint32_t* sums) {
   tile<uint32_t>(a, b, depth, sums);
@@ -93,8 +62,6 @@ LAMELLA_VECTORIZED void tile_bool(const uint32_t* a, const uint32_t* b, int64_t 
 template <typename T, typename Sum>
 void run_tile(const Sum* a, const Sum* b, int64_t depth, Sum* sums) {
   if constexpr (std::is_same_v<T, bool>) return tile_bool(a, b, depth, sums);
-  if constexpr (std::is_same_v<Sum, double>) return tile_f64(a, b, depth, sums);
-  if constexpr (std::is_same_v<Sum, float>) return tile_f32(a, b, depth, sums);
   if constexpr (std::is_same_v<Sum, uint32_t> && !std::is_same_v<T, bool>) {
     return tile_u32(a, b, depth, sums);
   }
@@ -180,9 +147,7 @@ void multiply(const MatmulProblem& problem) {
 
 void matmul_native(const MatmulProblem& problem) {
   const DType dtype = problem.dtype;
-  if (is_float(dtype)) {
-    with_float("matmul", dtype, [&]<typename T>(T*) { multiply<T>(problem); });
-  } else if (dtype == DType::Bool) {
+  if (dtype == DType::Bool) {
     multiply<bool>(problem);
   } else {
     with_integer("matmul", dtype, [&]<typename T>(T*) { multiply<T>(problem); });

@@ -21,7 +21,7 @@ struct MatmulProblem {
   Matrix a, b, out;
   bool has_bias = false;
   const void* bias = nullptr;
-  int64_t bias_stride = 0;  // 1 for oneDNN
+  int64_t bias_stride = 0;
   Axes batch;               // outermost first
   Axes a_batch_strides, b_batch_strides, out_batch_strides;
 
@@ -32,18 +32,11 @@ struct MatmulProblem {
   }
 };
 
-// By oneDNN, for dtypes library_takes. Needs m, n, k and the batch to be at least 1, and for each
-// of a, b and out one adjacent matrix axis.
-void matmul_onednn(const MatmulProblem& problem, Scratch scratch);
-int64_t matmul_onednn_scratch_bytes(const MatmulProblem& problem);
+// Floats, any strides and sizes.
+void matmul_tiles(const MatmulProblem& problem, Scratch scratch);
+int64_t matmul_tiles_scratch_bytes(const MatmulProblem& problem);
 
-// float32 and bfloat16, for at most four rows or columns. Needs what matmul_onednn needs, and
-// is_thin. The same bits for any thread count.
-bool is_thin(const MatmulProblem& problem);
-void matmul_thin(const MatmulProblem& problem, Scratch scratch);
-int64_t matmul_thin_scratch_bytes(const MatmulProblem& problem);
-
-// Any compute dtype, any strides, any size; the order of the sums depends on nothing but k.
+// Integers and bool, any strides and sizes; the order of the sums depends on nothing but k.
 void matmul_native(const MatmulProblem& problem);
 
 }  // namespace lamella::kernels

@@ -192,23 +192,61 @@ TEST(Matmul, PropagatesNanAndInfinity) {
   }
 }
 
-TEST(Matmul, ThinProductsGiveTheSameBitsForAnyThreadCount) {
-  for (const auto& [m, k, n] : {std::array<int64_t, 3>{1, 3000, 1500}, {1000, 2000, 3}}) {
-    for (bool transposed : {false, true}) {
-      const Axes order = transposed ? Axes{1, 0} : Axes{0, 1};
-      Array a = Array::ordered(DType::Float32, {m, k}, order);
-      Array b = Array::ordered(DType::Float32, {k, n}, order);
-      Array out(DType::Float32, {m, n});
-      a.randomize(1), b.randomize(2);
-      expect_same_bits_for_any_thread_count(out, [&] { matmul(a, b, nullptr, out); });
+TEST(Matmul, GivesTheSameBitsForAnyThreadCount) {
+  using Sizes = std::array<int64_t, 3>;
+  for (const auto& [m, k, n] : {Sizes{1, 3000, 1500}, {1000, 2000, 3}, {37, 333, 129}}) {
+    for (const DType dtype : kFloats) {
+      for (const bool transposed : {false, true}) {
+        const Axes order = transposed ? Axes{1, 0} : Axes{0, 1};
+        Array a = Array::ordered(dtype, {m, k}, order);
+        Array b = Array::ordered(dtype, {k, n}, order);
+        Array out(dtype, {m, n});
+        a.randomize(1), b.randomize(2);
+        expect_same_bits_for_any_thread_count(out, [&] { matmul(a, b, nullptr, out); });
+      }
     }
   }
 }
 
-TEST(Matmul, OwnKernelsGiveTheSameBitsForAnyThreadCount) {
-  Array a(DType::Float64, {37, 333}), b(DType::Float64, {333, 129}), out(DType::Float64, {37, 129});
-  a.randomize(1), b.randomize(2);
-  expect_same_bits_for_any_thread_count(out, [&] { matmul(a, b, nullptr, out); });
+// A view that is read in place in one window is a dense copy in another.
+TEST(Matmul, GivesTheSameBitsForAnyStrides) {
+  for (const DType dtype : kFloats) {
+    for (const int64_t m : {1, 2, 5, 17}) {
+      for (const int64_t n : {1, 3, 16, 33}) {
+        const int64_t k = 131;
+        Array dense_a(dtype, {m, k}), dense_b(dtype, {k, n}), expected(dtype, {m, n});
+        dense_a.randomize(1), dense_b.randomize(2);
+        matmul(dense_a, dense_b, nullptr, expected);
+        for (int orders = 1; orders < 8; ++orders) {
+          const auto order = [&](int bit) {
+            return (orders >> bit & 1) != 0 ? Axes{1, 0} : Axes{0, 1};
+          };
+          Array a = Array::ordered(dtype, {m, k}, order(0));
+          Array b = Array::ordered(dtype, {k, n}, order(1));
+          Array out = Array::ordered(dtype, {m, n}, order(2));
+          a.randomize(1), b.randomize(2);
+          matmul(a, b, nullptr, out);
+          EXPECT_EQ(out.values(), expected.values()) << m << " " << n << " " << orders;
+        }
+      }
+    }
+  }
+}
+
+TEST(Matmul, ARowIsTheSameInEveryBatch) {
+  const int64_t k = 300, n = 65, rows = 64;
+  Array many(DType::Float32, {rows, k}), b(DType::Float32, {k, n}), bias(DType::Float32, {n});
+  Array all(DType::Float32, {rows, n});
+  many.randomize(1), b.randomize(2), bias.randomize(3);
+  matmul(many, b, &bias.view(), all);
+  for (const int64_t row : {int64_t{0}, int64_t{13}, rows - 1}) {
+    TensorView one = many.view();
+    one.data = one.as<float>() + row * k;
+    one.sizes[0] = 1;
+    Array result(DType::Float32, {1, n});
+    matmul(one, b, &bias.view(), result);
+    for (int64_t i = 0; i < n; ++i) EXPECT_EQ(result.flat(i), all.flat(row * n + i));
+  }
 }
 
 TEST(Matmul, RepeatsItsBits) {

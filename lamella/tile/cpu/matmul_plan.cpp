@@ -17,6 +17,7 @@ constexpr int64_t kUnpackedRows = 256;
 constexpr int64_t kUnpackedBytes = int64_t{8} << 20;
 constexpr int64_t kStreamedRows = 4;
 constexpr double kFlopsWorthAThread = 1e6;
+constexpr double kBytesWorthAThread = 256 << 10;  // of B, for products that wait for memory
 
 constexpr int64_t ceil_divide(int64_t a, int64_t b) {
   return (a + b - 1) / b;
@@ -36,8 +37,12 @@ MatmulPlan::MatmulPlan(const MatmulSizes& sizes, const MatmulTraits& traits, int
   // Tasks: batches first; then columns, because every part of the rows packs its own B.
   const double flops = 2.0 * static_cast<double>(sizes.batches) * static_cast<double>(sizes.rows) *
                        static_cast<double>(sizes.columns) * static_cast<double>(sizes.depth);
-  const auto useful =
-      std::min<int64_t>(threads, static_cast<int64_t>(flops / kFlopsWorthAThread) + 1);
+  const double b_bytes_read = static_cast<double>(sizes.batches * sizes.depth * sizes.columns) *
+                              static_cast<double>(element_bytes);
+  const auto useful = std::min<int64_t>(
+      threads, static_cast<int64_t>(std::max(flops / kFlopsWorthAThread,
+                                             b_bytes_read / kBytesWorthAThread)) +
+                   1);
   if (useful > 1 && sizes.batches % useful != 0 && sizes.batches < 4 * useful) {
     const int64_t wide = std::max<int64_t>(sizes.columns / (2 * largest.vectors * lanes), 1);
     column_parts = std::min(useful, wide);
