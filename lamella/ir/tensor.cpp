@@ -65,9 +65,10 @@ const Ref<Value>& Storage::current() {
 
 void Storage::replace(Ref<Value> value) {
   if (!base_ && is_traced(*value) && !is_traced(*value_)) {
-    fail(ErrorKind::Value,
-         "[assign] the body of a loop or branch cannot write a tensor of outside; let it be carried "
-         "from turn to turn and returned");
+    fail(
+        ErrorKind::Value,
+        "[assign] the body of a loop or branch cannot write a tensor of outside; let it be carried "
+        "from turn to turn and returned");
   }
   if (base_) {
     base_->replace(view_.write(Tensor(base_), Tensor(value)).value());
@@ -163,9 +164,10 @@ void ensure_ready(const Ref<Value>& value) {
          Window::of_thread().last_failure());
   }
   if (is_traced(*value)) {
-    fail(ErrorKind::Value,
-         "[read] this tensor stands for a value in the body of a loop or branch: it has no elements "
-         "that can be read; compute with it instead");
+    fail(
+        ErrorKind::Value,
+        "[read] this tensor stands for a value in the body of a loop or branch: it has no elements "
+        "that can be read; compute with it instead");
   }
 }
 

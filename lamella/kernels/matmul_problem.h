@@ -22,7 +22,7 @@ struct MatmulProblem {
   bool has_bias = false;
   const void* bias = nullptr;
   int64_t bias_stride = 0;
-  Axes batch;               // outermost first
+  Axes batch;  // outermost first
   Axes a_batch_strides, b_batch_strides, out_batch_strides;
 
   int64_t batch_count() const {

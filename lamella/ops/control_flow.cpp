@@ -20,7 +20,8 @@ void check_carried(const InferCall& call, const Region& body, size_t from, size_
     const TensorType &carried = call.operand(from + i), &next = body.graph().outputs[i]->type();
     if (carried == next) continue;
     fail(ErrorKind::Value,
-         "[{}] the body must give for what it carries (number {}) the shape and dtype it was given, {}, "
+         "[{}] the body must give for what it carries (number {}) the shape and dtype it was "
+         "given, {}, "
          "but gives {}",
          call.op.name(), i, text(carried), text(next));
   }

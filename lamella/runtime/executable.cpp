@@ -126,8 +126,7 @@ std::vector<Buffer> Executable::run(std::span<const int64_t> bindings,
                                     std::span<InputArgument> arguments) {
   std::lock_guard lock(mutex_);
   Instance& sized = instance(bindings, arguments);
-  const std::vector<Buffer> made =
-      execute(sized, bindings, arguments, {}, Interruption::Allowed);
+  const std::vector<Buffer> made = execute(sized, bindings, arguments, {}, Interruption::Allowed);
   counters().arena_bytes = sized.arena.bytes;
   std::vector<Buffer> outputs;
   for (int output : output_slots_) {
@@ -185,7 +184,8 @@ std::vector<Buffer> Executable::place_slots(Instance& sized, std::span<InputArgu
     } else if (sized.arena_offset[slot] >= 0) {
       sized.slot_data[slot] = arena + sized.arena_offset[slot];
     } else if (!outputs.empty()) {
-      const auto place = std::find(output_slots_.begin(), output_slots_.end(), static_cast<int>(slot));
+      const auto place =
+          std::find(output_slots_.begin(), output_slots_.end(), static_cast<int>(slot));
       sized.slot_data[slot] = outputs[static_cast<size_t>(place - output_slots_.begin())];
     } else {
       made[slot] = cpu_pool().allocate(sized.slot_bytes[slot], "tensor");

@@ -53,7 +53,7 @@ struct Step {
   std::vector<Ref<Value>> owned;  // size numbers made for this step
   // ... or a kernel node.
   Node* kernel = nullptr;
-  size_t operand_count = 0;  // the first buffers are operands, the rest results
+  size_t operand_count = 0;              // the first buffers are operands, the rest results
   std::shared_ptr<ControlStep> control;  // of a kernel node with regions
 
   std::vector<StepBuffer> buffers;  // a base that is a number is passed by value

@@ -72,8 +72,8 @@ class Replay {
         pointers.push_back(operands.back().value().get());
       }
       set_current_layer(node->layer());
-      const Results results = current_recorder().record(node->op(), pointers,
-                                                        node->attributes_ref(), node->location());
+      const Results results =
+          current_recorder().record(node->op(), pointers, node->attributes_ref(), node->location());
       for (size_t i = 0; i < results.size(); ++i) {
         if (made_.find(node->result(i)) == nullptr) set(node->results()[i], Tensor(results[i]));
       }
@@ -338,14 +338,14 @@ class ScanGradient final : public CustomGradientRule {
       for (size_t i : targets.carried) replay.set(turn.cotangents[i].value(), state[next++]);
       size_t slice = 0;
       for (size_t i = carried; i < arriving.size(); ++i) {
-        if (turn.cotangents[i].defined())
-          replay.set(turn.cotangents[i].value(), slices[slice++]);
+        if (turn.cotangents[i].defined()) replay.set(turn.cotangents[i].value(), slices[slice++]);
       }
       for (const Ref<Value>& residual : traced.residuals) replay.set(residual, slices[slice++]);
       for (const Tensor& placeholder : traced.slices)
         replay.set(placeholder.value(), slices[slice++]);
       const auto& captured = traced.trace->captured_inputs();
-      for (size_t i = 0; i < captured.size() && carried + sequences + i < call.node().operands().size(); ++i) {
+      for (size_t i = 0;
+           i < captured.size() && carried + sequences + i < call.node().operands().size(); ++i) {
         replay.set(captured[i], call.operand(carried + sequences + i));
       }
       replay.set(traced.trace->inputs()[0], current_turn());
@@ -363,8 +363,8 @@ class ScanGradient final : public CustomGradientRule {
         result.carried.push_back(sum + gradient(first_captured + summed[i]));
       }
       for (size_t i = 0; i < targets.slices.size(); ++i) {
-        result.stacked.push_back(or_zeros(gradient(targets.carried.size() + i),
-                                          traced.slices[targets.slices[i]]));
+        result.stacked.push_back(
+            or_zeros(gradient(targets.carried.size() + i), traced.slices[targets.slices[i]]));
       }
       for (const auto& [target, product] : products) {
         result.stacked.push_back(replay.of(product.left.value()));
@@ -419,7 +419,8 @@ int64_t scan_length(const Tensors& sequences, const ScanOptions& options) {
     length = size;
   }
   if (!length) fail(ErrorKind::Value, "[scan] a length is needed where there is no sequence");
-  if (*length < 0) fail(ErrorKind::Value, "[scan] the length must not be negative, got {}", *length);
+  if (*length < 0)
+    fail(ErrorKind::Value, "[scan] the length must not be negative, got {}", *length);
   return *length;
 }
 
@@ -606,8 +607,7 @@ class WhileGradient final : public CustomGradientRule {
         values, as_attribute(region_), as_attribute(backward), static_cast<int64_t>(carried),
         static_cast<int64_t>(captured), static_cast<int64_t>(state.size()));
     for (size_t i = 0; i < state_of.size(); ++i) call.give(state_of[i], results[i]);
-    for (size_t i = 0; i < sums_of.size(); ++i)
-      call.give(sums_of[i], results[state_of.size() + i]);
+    for (size_t i = 0; i < sums_of.size(); ++i) call.give(sums_of[i], results[state_of.size() + i]);
   }
 
  private:

@@ -421,7 +421,8 @@ nb::dict describe(const OpDef& op) {
   const Gradient& gradient = op.fields().vjp.value;
   row["has_gradient"] = gradient.function != nullptr || gradient.through_composite;
   row["why_no_gradient"] = std::string(gradient.why_not);
-  constexpr std::array lowerings = {"composite", "tile", "reduction", "index", "view", "kernel"};
+  constexpr std::array lowerings = {"composite", "tile",   "reduction", "index",
+                                    "view",      "kernel", "control"};
   row["lowering"] = lowerings[static_cast<size_t>(op.lowering().kind)];
   return row;
 }

@@ -9,10 +9,10 @@ import lamella
 from . import cases
 
 ROWS = {row["name"]: row for row in lamella.operators()}
-# Without a meaning of its own to be compared with.
-INTERNAL = {"with_custom_gradient"}
+# Without a meaning of their own to be compared with: what they do, a function given to them says.
+INTERNAL = {"with_custom_gradient"} | {n for n, row in ROWS.items() if row["lowering"] == "control"}
 # Whose gradient is not the slope of their values.
-NO_SLOPE = {"stop_gradient", "with_custom_gradient"}
+NO_SLOPE = {"stop_gradient"} | INTERNAL
 BY_DTYPE = sorted(
     {(case.operator, case.dtype) for row in ROWS.values() for case in cases.cases_of(row)}
 )

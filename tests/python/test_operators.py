@@ -10,13 +10,15 @@ from lamella._native import operators_by_name as ops
 import lamella
 from lamella import Tensor
 
+LOWERINGS = ("composite", "tile", "reduction", "index", "view", "kernel", "control")
+
 
 def test_every_operator_describes_itself():
     rows = lamella.operators()
     assert len({row["name"] for row in rows}) == len(rows) > 80
     for row in rows:
         assert row["doc"]
-        assert row["lowering"] in ("composite", "tile", "reduction", "index", "view", "kernel")
+        assert row["lowering"] in LOWERINGS
         function = getattr(ops, row["name"])
         assert list(inspect.signature(function).parameters) == [
             parameter["name"] for parameter in row["parameters"]

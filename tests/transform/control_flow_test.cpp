@@ -53,17 +53,15 @@ TEST(Scan, CarriesAndStacks) {
   const ScanResult forward = scan(body, {vector({0, 0})}, {x});
   EXPECT_THAT(elements(forward.carried[0]), ElementsAre(9, 12));
   EXPECT_THAT(elements(forward.stacked[0]), ElementsAre(10, 20, 40, 60, 90, 120));
-  const ScanResult reverse =
-      scan(body, {vector({0, 0})}, {x}, {.direction = Direction::Reverse});
+  const ScanResult reverse = scan(body, {vector({0, 0})}, {x}, {.direction = Direction::Reverse});
   EXPECT_THAT(elements(reverse.stacked[0]), ElementsAre(90, 120, 80, 100, 50, 60));
 }
 
 TEST(Scan, WithoutTurnsGivesWhatItWasGiven) {
-  const ScanResult result = scan(
-      [](const Tensors& carried, const Tensors& slices) {
-        return ScanResult{{carried[0] + slices[0]}, {carried[0]}};
-      },
-      {vector({4, 5})}, {Tensor::from_vector<float>({0, 2}, {})});
+  const ScanResult result =
+      scan([](const Tensors& carried,
+              const Tensors& slices) { return ScanResult{{carried[0] + slices[0]}, {carried[0]}}; },
+           {vector({4, 5})}, {Tensor::from_vector<float>({0, 2}, {})});
   EXPECT_THAT(elements(result.carried[0]), ElementsAre(4, 5));
   EXPECT_EQ(result.stacked[0].shape(), (Shape{0, 2}));
 }
@@ -82,7 +80,8 @@ struct Recurrence {
 TEST(Scan, AgreesWithTheLoopWrittenOutAndSoDoItsGradients) {
   set_seed(1);
   const Recurrence net;
-  const Tensor x = ops::normal({6, 2, 3}), h0 = ops::normal({2, 4}), weights = ops::normal({6, 2, 4});
+  const Tensor x = ops::normal({6, 2, 3}), h0 = ops::normal({2, 4}),
+               weights = ops::normal({6, 2, 4});
   const auto looped = [&] {
     const ScanResult result = scan(
         [&](const Tensors& carried, const Tensors& slices) {
@@ -119,11 +118,10 @@ TEST(Scan, IsDifferentiatedTwice) {
   const Tensor x = vector({0.5, -1, 2});
   // y = product of all x by a scan; the second derivative of the sum of its square.
   const auto looped = [&] {
-    const ScanResult result = scan(
-        [](const Tensors& carried, const Tensors& slices) {
-          return ScanResult{{carried[0] * slices[0]}, {}};
-        },
-        {vector({1})}, {ops::reshape(x, Shape{3, 1})});
+    const ScanResult result =
+        scan([](const Tensors& carried,
+                const Tensors& slices) { return ScanResult{{carried[0] * slices[0]}, {}}; },
+             {vector({1})}, {ops::reshape(x, Shape{3, 1})});
     return ops::sum(ops::square(result.carried[0]));
   };
   const auto written_out = [&] {
@@ -133,8 +131,7 @@ TEST(Scan, IsDifferentiatedTwice) {
   };
   const auto second = [&](const std::function<Tensor()>& function) {
     const Tensor wrt[] = {x};
-    return grad(
-        [&] { return ops::sum(grad(function, wrt)[0] * vector({1, 2, 3})); }, wrt)[0];
+    return grad([&] { return ops::sum(grad(function, wrt)[0] * vector({1, 2, 3})); }, wrt)[0];
   };
   EXPECT_THAT(elements(second(looped)), Pointwise(FloatNear(1e-4f), elements(second(written_out))));
 }
@@ -184,11 +181,8 @@ TEST(Scan, ServesEveryLengthAndBatchWithFewGraphs) {
 TEST(Scan, DrawsAnewInEveryTurnAndTheSameAgain) {
   const auto draws = [] {
     set_seed(5);
-    return scan(
-               [](const Tensors&, const Tensors&) {
-                 return ScanResult{{}, {ops::uniform({3})}};
-               },
-               {}, {}, {.length = 4})
+    return scan([](const Tensors&, const Tensors&) { return ScanResult{{}, {ops::uniform({3})}}; },
+                {}, {}, {.length = 4})
         .stacked[0];
   };
   const std::vector<float> first = elements(draws());
@@ -201,11 +195,10 @@ TEST(Scan, KeepsDropoutMasksInTheBackwardPass) {
   set_seed(3);
   const Tensor x = ops::uniform({5, 40}, 1.0, 2.0);
   const auto dropped = [&] {
-    const ScanResult result = scan(
-        [](const Tensors&, const Tensors& slices) {
-          return ScanResult{{}, {ops::dropout(slices[0], 0.5)}};
-        },
-        {}, {x});
+    const ScanResult result =
+        scan([](const Tensors&,
+                const Tensors& slices) { return ScanResult{{}, {ops::dropout(slices[0], 0.5)}}; },
+             {}, {x});
     return Tensors{ops::sum(result.stacked[0]), result.stacked[0]};
   };
   const Tensor wrt[] = {x};
@@ -248,9 +241,7 @@ TEST(Scan, KeepsItsBitsWhereverTheWindowIsCut) {
 
 TEST(Scan, SaysWhatIsWrong) {
   const Tensor x = vector({1, 2});
-  const auto keep = [](const Tensors& carried, const Tensors&) {
-    return ScanResult{carried, {}};
-  };
+  const auto keep = [](const Tensors& carried, const Tensors&) { return ScanResult{carried, {}}; };
   EXPECT_THAT(error_of([&] { (void)scan(keep, {x}, {}); }), HasSubstr("[scan] a length is needed"));
   EXPECT_THAT(error_of([&] { (void)scan(keep, {x}, {x, vector({1, 2, 3})}); }),
               HasSubstr("does not fit a length of 2"));
@@ -341,9 +332,7 @@ TEST(WhileLoop, RunsUntilTheConditionFailsAndDifferentiatesThroughEveryTurn) {
   const auto grown = [&] {
     const Tensors end = while_loop(
         [](const Tensors& carried) { return ops::less(ops::sum(carried[0]), 10.0); },
-        [&](const Tensors& carried) {
-          return Tensors{carried[0] * factor, carried[1] + 1.0};
-        },
+        [&](const Tensors& carried) { return Tensors{carried[0] * factor, carried[1] + 1.0}; },
         {x, vector({0})});
     return Tensors{ops::sum(end[0]), end[1]};
   };
@@ -361,9 +350,9 @@ TEST(WhileLoop, MayNotTurnAtAll) {
   const Tensor wrt[] = {x};
   const Tensor gradient = grad(
       [&] {
-        return ops::sum(while_loop(
-            [](const Tensors& carried) { return ops::less(ops::sum(carried[0]), 10.0); },
-            [](const Tensors& carried) { return Tensors{carried[0] * 3.0}; }, {x})[0]);
+        return ops::sum(
+            while_loop([](const Tensors& carried) { return ops::less(ops::sum(carried[0]), 10.0); },
+                       [](const Tensors& carried) { return Tensors{carried[0] * 3.0}; }, {x})[0]);
       },
       wrt)[0];
   EXPECT_THAT(elements(gradient), ElementsAre(1));
@@ -378,11 +367,10 @@ TEST(ControlFlow, Nests) {
           const Tensors chosen = cond(
               ops::greater(ops::sum(slices[0]), 0.0), [&] { return Tensors{slices[0]}; },
               [&] { return Tensors{slices[0] * 2.0}; });
-          const ScanResult inner = scan(
-              [&](const Tensors& state, const Tensors&) {
-                return ScanResult{{state[0] * 0.5 + chosen[0]}, {}};
-              },
-              {carried[0]}, {}, {.length = 2});
+          const ScanResult inner =
+              scan([&](const Tensors& state,
+                       const Tensors&) { return ScanResult{{state[0] * 0.5 + chosen[0]}, {}}; },
+                   {carried[0]}, {}, {.length = 2});
           return ScanResult{{inner.carried[0]}, {}};
         },
         {vector({0, 0})}, {x});

@@ -39,10 +39,10 @@ MatmulPlan::MatmulPlan(const MatmulSizes& sizes, const MatmulTraits& traits, int
                        static_cast<double>(sizes.columns) * static_cast<double>(sizes.depth);
   const double b_bytes_read = static_cast<double>(sizes.batches * sizes.depth * sizes.columns) *
                               static_cast<double>(element_bytes);
-  const auto useful = std::min<int64_t>(
-      threads, static_cast<int64_t>(std::max(flops / kFlopsWorthAThread,
-                                             b_bytes_read / kBytesWorthAThread)) +
-                   1);
+  const auto useful =
+      std::min<int64_t>(threads, static_cast<int64_t>(std::max(flops / kFlopsWorthAThread,
+                                                               b_bytes_read / kBytesWorthAThread)) +
+                                     1);
   if (useful > 1 && sizes.batches % useful != 0 && sizes.batches < 4 * useful) {
     const int64_t wide = std::max<int64_t>(sizes.columns / (2 * largest.vectors * lanes), 1);
     column_parts = std::min(useful, wide);
