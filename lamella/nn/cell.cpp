@@ -137,18 +137,59 @@ Tensors Cell::cast_inputs(const Tensors& inputs) const {
   return cast;
 }
 
-Tensor Cell::use(const Ref<Parameter>& parameter) const {
-  if (!compute_dtype_ || parameter->dtype() == *compute_dtype_) return parameter->tensor();
-  return ops::cast(parameter->tensor(), *compute_dtype_);
+// ---- Parts by name ----
+
+namespace {
+
+[[noreturn]] void fail_missing(const Cell& cell, std::string_view kind, std::string_view name) {
+  fail(ErrorKind::Value, "[{}] the {} '{}' is needed, but it was taken away", cell.class_name(),
+       kind, name);
+}
+
+}  // namespace
+
+const Ref<Parameter>& Cell::own_parameter(std::string_view name) const {
+  const Ref<Parameter>& found = parameter(name);
+  if (!found) fail_missing(*this, "parameter", name);
+  return found;
+}
+
+Cell& Cell::own_cell(std::string_view name) const {
+  const Ref<Cell>& found = child(name);
+  if (!found) fail_missing(*this, "cell", name);
+  return *found;
+}
+
+void Cell::fail_class(std::string_view name) const {
+  fail(ErrorKind::Type, "[{}] '{}' must be of another class than {}", class_name(), name,
+       own_cell(name).class_name());
+}
+
+Tensor Cell::in_compute_dtype(const Parameter& parameter) const {
+  if (!compute_dtype_ || parameter.dtype() == *compute_dtype_) return parameter.tensor();
+  return ops::cast(parameter.tensor(), *compute_dtype_);
+}
+
+Tensor Cell::use(std::string_view name) const {
+  return in_compute_dtype(*own_parameter(name));
+}
+
+Operand Cell::use_if_there(std::string_view name) const {
+  const Ref<Parameter>& found = parameter(name);
+  return found ? Operand(in_compute_dtype(*found)) : Operand();
 }
 
 // ---- Adding ----
 
-void Cell::check_free(const std::string& name) const {
+void Cell::check_name(const std::string& name) const {
   if (name.empty() || name.find('.') != std::string::npos) {
     fail(ErrorKind::Value, "[{}] '{}' is no name for a part: it must hold letters and no dot",
          class_name(), name);
   }
+}
+
+void Cell::check_free(const std::string& name) const {
+  check_name(name);
   if (find(children_, name) != children_.end() || find(parameters_, name) != parameters_.end() ||
       find(buffers_, name) != buffers_.end()) {
     fail(ErrorKind::Value, "[{}] the name '{}' is taken: each part needs one of its own",
@@ -158,20 +199,12 @@ void Cell::check_free(const std::string& name) const {
 
 void Cell::add_cell(const std::string& name, Ref<Cell> cell) {
   check_free(name);
-  if (!cell) fail(ErrorKind::Type, "[{}] '{}' is no cell", class_name(), name);
-  if (prefix_ == NamePrefix::Child) {
-    cell->update_parameters_name(name + ".");
-    cell->name_ = name;
-    cell->path_ = nullptr;
-  }
-  children_.emplace_back(name, std::move(cell));
+  set_cell(name, std::move(cell));
 }
 
 Ref<Parameter> Cell::add_parameter(const std::string& name, Ref<Parameter> parameter) {
   check_free(name);
-  if (!parameter) fail(ErrorKind::Type, "[{}] '{}' is no parameter", class_name(), name);
-  if (parameter->name() == Parameter::kUnnamed) parameter->set_name(name);
-  parameters_.emplace_back(name, parameter);
+  set_parameter(name, parameter);
   return parameter;
 }
 
@@ -185,28 +218,43 @@ void Cell::add_buffer(const std::string& name, CellBuffer buffer) {
 }
 
 void Cell::set_cell(const std::string& name, Ref<Cell> cell) {
-  const auto place = find(children_, name);
-  if (place == children_.end()) {
-    remove(name);
-    return add_cell(name, std::move(cell));
+  check_name(name);
+  if (!cell) fail(ErrorKind::Type, "[{}] '{}' is no cell", class_name(), name);
+  if (prefix_ == NamePrefix::Child) cell->update_parameters_name(path_prefix_ + name + ".");
+  put_cell(name, std::move(cell));
+}
+
+void Cell::adopt_cell(const std::string& name, Ref<Cell> cell) {
+  check_name(name);
+  if (!cell) fail(ErrorKind::Type, "[{}] '{}' is no cell", class_name(), name);
+  if (prefix_ == NamePrefix::Child) cell->place_below(path_prefix_ + name + ".");
+  put_cell(name, std::move(cell));
+}
+
+void Cell::put_cell(const std::string& name, Ref<Cell> cell) {
+  if (prefix_ == NamePrefix::Child) {
+    cell->name_ = name;
+    cell->path_ = nullptr;
   }
-  const auto position = place - children_.begin();
-  children_.erase(place);
-  add_cell(name, std::move(cell));
-  std::rotate(children_.begin() + position, children_.end() - 1, children_.end());
+  if (const auto place = find(children_, name); place != children_.end()) {
+    place->second = std::move(cell);
+    return;
+  }
+  remove(name);
+  children_.emplace_back(name, std::move(cell));
 }
 
 void Cell::set_parameter(const std::string& name, Ref<Parameter> parameter) {
   const auto place = find(parameters_, name);
-  if (place == parameters_.end()) {
-    remove(name);
-    add_parameter(name, std::move(parameter));
+  if (place == parameters_.end()) check_name(name);
+  if (!parameter) fail(ErrorKind::Type, "[{}] '{}' is no parameter", class_name(), name);
+  if (parameter->name() == Parameter::kUnnamed) parameter->set_name(path_prefix_ + name);
+  if (place != parameters_.end()) {
+    place->second = std::move(parameter);
     return;
   }
-  const auto position = place - parameters_.begin();
-  parameters_.erase(place);
-  add_parameter(name, std::move(parameter));
-  std::rotate(parameters_.begin() + position, parameters_.end() - 1, parameters_.end());
+  remove(name);
+  parameters_.emplace_back(name, std::move(parameter));
 }
 
 bool Cell::remove(std::string_view name) {
@@ -219,14 +267,16 @@ bool Cell::remove(std::string_view name) {
   return take(children_) || take(parameters_) || take(buffers_);
 }
 
-Ref<Cell> Cell::child(std::string_view name) const {
+const Ref<Cell>& Cell::child(std::string_view name) const {
+  static const Ref<Cell> none;
   const auto place = find(children_, name);
-  return place == children_.end() ? Ref<Cell>() : place->second;
+  return place == children_.end() ? none : place->second;
 }
 
-Ref<Parameter> Cell::parameter(std::string_view name) const {
+const Ref<Parameter>& Cell::parameter(std::string_view name) const {
+  static const Ref<Parameter> none;
   const auto place = find(parameters_, name);
-  return place == parameters_.end() ? Ref<Parameter>() : place->second;
+  return place == parameters_.end() ? none : place->second;
 }
 
 // ---- The tree ----
@@ -291,6 +341,13 @@ Parameters Cell::untrainable_params() {
 
 void Cell::update_parameters_name(const std::string& prefix) {
   for (const auto& [name, parameter] : parameters_and_names()) parameter->set_name(prefix + name);
+  place_below(prefix);
+}
+
+void Cell::place_below(const std::string& prefix) {
+  for (const auto& [path, cell] : cells_and_names()) {
+    cell->path_prefix_ = path.empty() ? prefix : prefix + path + ".";
+  }
 }
 
 void Cell::check_names() {

@@ -1,7 +1,6 @@
 """Cell: what a layer does in Python. The tree of cells and parameters is kept in C++."""
 
 import collections
-import copy
 import functools
 
 from lamella import _native
@@ -293,18 +292,19 @@ def _accept(self, *args, **kwargs):
 # ---- Copies and text ----
 
 
-def _deepcopy(self, memo):
-    twin = _made_alike(self)
-    _copy_into(twin, self, memo)
-    return twin
+def _reduce(self):
+    """For copies and pickles: made anew with its arguments, then given its parts."""
+    return _make, (type(self), self._arguments()), _state(self)
 
 
-def _made_alike(cell):
-    """A cell of the same class, made by the nearest class of the package with its arguments."""
-    twin = type(cell).__new__(type(cell))
-    args, kwargs = cell._arguments()
-    _package_class(type(cell)).__init__(twin, *args, **kwargs)
-    return twin
+def _make(kind, arguments):
+    args, kwargs = arguments
+    cell = kind.__new__(kind)
+    # First values that the parts replace; they must not move the generator.
+    random_state = _native.random_state()
+    _package_class(kind).__init__(cell, *args, **kwargs)
+    _native.set_random_state(*random_state)
+    return cell
 
 
 def _package_class(kind):
@@ -312,65 +312,33 @@ def _package_class(kind):
     return next(each for each in kind.__mro__ if each.__module__.startswith(package))
 
 
-def _copy_into(twin, cell, memo):
-    """Gives a fresh cell the values and attributes of another; its layers keep their own parts."""
-    memo[id(cell)] = twin
-    for name, parameter in cell._own_parameters():
-        made = twin._find(name)
-        if made is None:
-            twin._set_parameter(name, copy.deepcopy(parameter, memo))
-            continue
-        made.set_data(Tensor(parameter.asnumpy().copy(), parameter.dtype))
-        made.name, made.requires_grad = parameter.name, parameter.requires_grad
-        memo[id(parameter)] = made
-    for name, child in cell._children():
-        made = twin._find(name)
-        if made is not None and type(made) is type(child):
-            _copy_into(made, child, memo)
-        else:
-            twin._set_cell(name, copy.deepcopy(child, memo))
-    for name, tensor, persistent in cell._own_buffers():
-        twin._set_buffer(name, copy.deepcopy(tensor, memo), persistent)
-    for name, value in cell.__dict__.items():
-        twin.__dict__[name] = value if name == "_made_with" else copy.deepcopy(value, memo)
-    _set_modes(twin, cell.training, cell._compute_dtype)
-
-
-def _set_modes(cell, training, dtype):
-    cell._set_train(training)
-    if dtype is not None:
-        cell._to_float(dtype)
-
-
 def _state(cell):
     return (
-        cell._arguments(), cell._children(), cell._own_parameters(), cell._own_buffers(),
-        (cell.training, cell._compute_dtype), dict(cell.__dict__),
+        cell._children(), cell._own_parameters(), cell._own_buffers(),
+        (cell.training, cell.requires_grad, cell._compute_dtype), dict(cell.__dict__),
     )  # fmt: skip
 
 
-def _restore(kind, state):
-    (args, kwargs), children, parameters, buffers, modes, attributes = state
-    cell = kind.__new__(kind)
-    _package_class(kind).__init__(cell, *args, **kwargs)
+def _set_state(self, state):
+    children, parameters, buffers, (training, requires_grad, dtype), attributes = state
+    self.__dict__.clear()
+    self.__dict__.update(attributes)
+    self._set_train(training)
+    self._set_grad(requires_grad)
+    if dtype is not None:
+        self._to_float(dtype)
+    self._take_parts(children, parameters, buffers)  # which have modes of their own
+
+
+def _take_parts(self, children, parameters, buffers):
+    for name, _ in self._children() + self._own_parameters():
+        self._remove(name)
     for name, parameter in parameters:
-        made = cell._find(name)
-        if made is None:
-            cell._set_parameter(name, parameter)
-        else:
-            made.set_data(parameter)
-            made.name, made.requires_grad = parameter.name, parameter.requires_grad
+        self._set_parameter(name, parameter)
     for name, child in children:
-        cell._set_cell(name, child)
+        self._adopt_cell(name, child)
     for name, tensor, persistent in buffers:
-        cell._set_buffer(name, tensor, persistent)
-    cell.__dict__.update(attributes)
-    _set_modes(cell, *modes)
-    return cell
-
-
-def _reduce(self):
-    return _restore, (type(self), _state(self))
+        self._set_buffer(name, tensor, persistent)
 
 
 def _arguments(self):
@@ -395,8 +363,9 @@ _METHODS = {
     "__delattr__": _delete_attribute,
     "__call__": _call,
     "__repr__": _represent,
-    "__deepcopy__": _deepcopy,
     "__reduce__": _reduce,
+    "__setstate__": _set_state,
+    "_take_parts": _take_parts,
     "_construct": _construct,
     "_arguments": _arguments,
     "extend_repr": lambda self: self._description(),
@@ -445,7 +414,7 @@ def layer(kind):
     @functools.wraps(made)
     def __init__(self, *args, **kwargs):  # noqa: N807
         made(self, *args, **kwargs)
-        self.__dict__.setdefault("_made_with", (args, kwargs))
+        self.__dict__["_made_with"] = (args, kwargs)
 
     kind.__init__ = __init__
     return kind
