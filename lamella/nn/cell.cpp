@@ -5,6 +5,7 @@
 #include <map>
 #include <unordered_set>
 
+#include "lamella/ir/trace.h"
 #include "lamella/nn/backward_hooks.h"
 #include "lamella/ops/functions.h"
 
@@ -59,6 +60,9 @@ CallScope::~CallScope() {
 
 Tensors Cell::call(const Tensors& inputs, SourceLocation location) {
   const CallScope scope(*this, location);
+  if (!pre_hooks_.empty() || !hooks_.empty() || backward_hooks_) {
+    Tracer::cannot_repeat("a hook runs");
+  }
   const Tensors* given = &inputs;
   Tensors replaced;
   for (const ForwardPreHook& hook : pre_hooks_) {
@@ -78,12 +82,24 @@ Tensors Cell::call(const Tensors& inputs, SourceLocation location) {
   return backward_hooks_ ? backward_hooks_->around_outputs(outputs) : outputs;
 }
 
+void Cell::add_forward_pre_hook(ForwardPreHook hook) {
+  note_change();
+  pre_hooks_.push_back(std::move(hook));
+}
+
+void Cell::add_forward_hook(ForwardHook hook) {
+  note_change();
+  hooks_.push_back(std::move(hook));
+}
+
 void Cell::add_backward_hook(BackwardHook hook) {
+  note_change();
   if (!backward_hooks_) backward_hooks_ = std::make_unique<BackwardHooks>(*this);
   backward_hooks_->add(std::move(hook));
 }
 
 void Cell::add_backward_pre_hook(BackwardPreHook hook) {
+  note_change();
   if (!backward_hooks_) backward_hooks_ = std::make_unique<BackwardHooks>(*this);
   backward_hooks_->add(std::move(hook));
 }
@@ -209,11 +225,13 @@ Ref<Parameter> Cell::add_parameter(const std::string& name, Ref<Parameter> param
 }
 
 void Cell::adopt_parameter(Ref<Parameter> parameter) {
+  note_change();
   parameters_.emplace_back(parameter->name(), std::move(parameter));
 }
 
 void Cell::add_buffer(const std::string& name, CellBuffer buffer) {
   check_free(name);
+  note_change();
   buffers_.emplace_back(name, std::move(buffer));
 }
 
@@ -232,6 +250,7 @@ void Cell::adopt_cell(const std::string& name, Ref<Cell> cell) {
 }
 
 void Cell::put_cell(const std::string& name, Ref<Cell> cell) {
+  note_change();
   if (prefix_ == NamePrefix::Child) {
     cell->name_ = name;
     cell->path_ = nullptr;
@@ -248,6 +267,7 @@ void Cell::set_parameter(const std::string& name, Ref<Parameter> parameter) {
   const auto place = find(parameters_, name);
   if (place == parameters_.end()) check_name(name);
   if (!parameter) fail(ErrorKind::Type, "[{}] '{}' is no parameter", class_name(), name);
+  note_change();
   if (parameter->name() == Parameter::kUnnamed) parameter->set_name(path_prefix_ + name);
   if (place != parameters_.end()) {
     place->second = std::move(parameter);
@@ -258,6 +278,7 @@ void Cell::set_parameter(const std::string& name, Ref<Parameter> parameter) {
 }
 
 bool Cell::remove(std::string_view name) {
+  note_change();
   const auto take = [&](auto& named) {
     const auto place = find(named, name);
     if (place == named.end()) return false;
@@ -350,6 +371,44 @@ void Cell::place_below(const std::string& prefix) {
   }
 }
 
+void Cell::note_revision() {
+  ++revision_;
+  note_change();
+}
+
+std::vector<uint64_t> Cell::state_digest() {
+  std::vector<uint64_t> digest;
+  const auto add = [&](auto number) { digest.push_back(static_cast<uint64_t>(number)); };
+  const auto add_address = [&](const void* address) {
+    digest.push_back(reinterpret_cast<uintptr_t>(address));
+  };
+  const std::hash<std::string> hash;
+  for (const auto& [path, cell] : cells_and_names()) {
+    add(hash(path));
+    add_address(cell);
+    add(cell->training_ | cell->requires_grad_ << 1);
+    add(cell->compute_dtype_ ? static_cast<int>(*cell->compute_dtype_) : -1);
+    add(cell->pre_hooks_.size() + cell->hooks_.size());
+    add_address(cell->backward_hooks_.get());
+    add(cell->revision_);
+    for (const auto& [name, child] : cell->children_) {
+      add(hash(name));
+      add_address(child.get());
+    }
+    for (const auto& [name, parameter] : cell->parameters_) {
+      add(hash(name));
+      add_address(parameter.get());
+      add_address(parameter->tensor().storage().get());
+      add(parameter->requires_grad());
+    }
+    for (const auto& [name, buffer] : cell->buffers_) {
+      add(hash(name));
+      add_address(buffer.tensor.defined() ? buffer.tensor.storage().get() : nullptr);
+    }
+  }
+  return digest;
+}
+
 void Cell::check_names() {
   std::map<std::string, std::string> path_of;
   for (const auto& [path, parameter] : parameters_and_names()) {
@@ -364,11 +423,13 @@ void Cell::check_names() {
 // ---- Modes ----
 
 Cell& Cell::set_train(bool training) {
+  note_change();
   for (const auto& [path, cell] : cells_and_names()) cell->training_ = training;
   return *this;
 }
 
 Cell& Cell::set_grad(bool requires_grad) {
+  note_change();
   for (const auto& [path, cell] : cells_and_names()) cell->requires_grad_ = requires_grad;
   return *this;
 }
@@ -377,6 +438,7 @@ Cell& Cell::to_float(DType dtype) {
   if (dtype != DType::Float16 && dtype != DType::BFloat16 && dtype != DType::Float32) {
     fail(ErrorKind::Type, "[to_float] accepts float16, bfloat16 and float32, got {}", name(dtype));
   }
+  note_change();
   for (const auto& [path, cell] : cells_and_names()) cell->compute_dtype_ = dtype;
   return *this;
 }

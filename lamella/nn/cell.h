@@ -86,8 +86,8 @@ class LAMELLA_API Cell : public Object {
   // that called the cell.
   virtual bool speaks_for_itself() const { return true; }
 
-  void add_forward_pre_hook(ForwardPreHook hook) { pre_hooks_.push_back(std::move(hook)); }
-  void add_forward_hook(ForwardHook hook) { hooks_.push_back(std::move(hook)); }
+  void add_forward_pre_hook(ForwardPreHook hook);
+  void add_forward_hook(ForwardHook hook);
   void add_backward_hook(BackwardHook hook);
   void add_backward_pre_hook(BackwardPreHook hook);
 
@@ -132,6 +132,11 @@ class LAMELLA_API Cell : public Object {
   Parameters untrainable_params();
   // Names every parameter of the tree by `prefix` and its path.
   void update_parameters_name(const std::string& prefix = {});
+  // What operations recorded by this cell and those below depend on, as numbers to compare: parts,
+  // modes, hooks, which parameters are trained. Equal if nothing was changed since.
+  std::vector<uint64_t> state_digest();
+  // Says that what a call does has changed in a way that is kept elsewhere.
+  void note_revision();
   // Throws Value naming the parameters that have a name in common.
   void check_names();
 
@@ -186,6 +191,7 @@ class LAMELLA_API Cell : public Object {
   std::string name_;         // in the cell it was added to last; empty at the root
   std::string path_prefix_;  // of the names of parts: the path from the root and a dot
   NamePrefix prefix_;
+  uint64_t revision_ = 0;
   bool training_ = false;
   bool requires_grad_ = false;
   std::optional<DType> compute_dtype_;

@@ -5,6 +5,8 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "lamella/ir/call_site.h"
+#include "lamella/ir/trace.h"
 #include "lamella/ir/window.h"
 #include "lamella/nn/initializer.h"
 #include "lamella/ops/functions.h"
@@ -145,6 +147,7 @@ size_t Optimizer::add_schedule(const LearningRate& rate, const std::string& name
 
 double Optimizer::value_of(size_t index, int64_t step) const {
   Schedule& schedule = schedules_[index];
+  Tracer::cannot_repeat("it reads a learning rate or weight decay");
   if (!schedule.parameter.empty()) {
     const nn::Parameter& parameter = *own_parameter(schedule.parameter);
     if (Seen::of(parameter) != schedule.seen) {
@@ -156,6 +159,7 @@ double Optimizer::value_of(size_t index, int64_t step) const {
 }
 
 int64_t Optimizer::global_step() const {
+  Tracer::cannot_repeat("it reads an optimizer's counter of steps");
   const nn::Parameter& counter = *own_parameter("global_step");
   // Another version: a checkpoint was loaded, or a failed run put the earlier value back.
   if (Seen::of(counter) != step_seen_) {
@@ -207,6 +211,26 @@ Tensor Optimizer::prepared_gradient(size_t index, const Tensor& value, const Ten
 }
 
 Tensors Optimizer::construct(const Tensors& gradients) {
+  Tracer* const tracer = Tracer::current();
+  if (tracer == nullptr) return step(gradients);
+  // Rates and the counter of steps are numbers that a trace cannot hold: it calls the step again.
+  std::vector<Ref<Value>> given;
+  for (const Tensor& gradient : gradients) given.push_back(gradient.value());
+  tracer->called(
+      [optimizer = Ref<Optimizer>(this),
+       line = current_call_site()](std::span<const Ref<Value>> values) {
+        const CallSiteScope site(line);
+        Tensors again;
+        for (const Ref<Value>& value : values) again.emplace_back(value);
+        optimizer->step(again);
+        return std::vector<Ref<Value>>();
+      },
+      given, {});
+  const TracingPaused paused;
+  return step(gradients);
+}
+
+Tensors Optimizer::step(const Tensors& gradients) {
   if (gradients.size() != parameters_.size()) {
     fail(ErrorKind::Value, "[{}] there are {} parameters, but {} gradients", class_name(),
          parameters_.size(), gradients.size());

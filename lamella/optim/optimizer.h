@@ -95,6 +95,8 @@ class LAMELLA_API Optimizer : public nn::Layer {
   void write(const Ref<nn::Parameter>& state, const Tensor& value);
 
  private:
+  Tensors step(const Tensors& gradients);
+
   // A value of a parameter that was read before: it is read anew once it was written or replaced.
   struct Seen {
     const Storage* storage = nullptr;

@@ -2,12 +2,15 @@
 
 import collections
 import functools
+import weakref
 
-from lamella import _native
+from lamella import _native, jit
 from lamella._native import Tensor
 from lamella.nn.parameter import Parameter
 
 Cell = _native.nn.Cell
+_graph_mode = False
+_tracing = _native.jit.tracing
 _NATIVE_CONSTRUCT = type(Cell.construct)
 
 
@@ -72,6 +75,8 @@ def _hooks(cell, kind):
 
 
 def _with_hooks(self, args, kwargs):
+    if _hooks(self, "_pre_hooks") or _hooks(self, "_forward_hooks"):
+        _native.jit.cannot_repeat("a hook runs")
     for hook, with_kwargs in _hooks(self, "_pre_hooks"):
         replaced = hook(self, args, kwargs) if with_kwargs else hook(self, args)
         if replaced is not None:
@@ -94,6 +99,19 @@ def _with_hooks(self, args, kwargs):
 
 
 def _call(self, *args, **kwargs):
+    if (_graph_mode or "_traces" in self.__dict__) and not _tracing():
+        return jit.traces_of(self).call((self, *args), kwargs)
+    return call_untraced(self, *args, **kwargs)
+
+
+def set_graph_mode(on):
+    """Whether a cell that is called is traced as by jit."""
+    global _graph_mode
+    _graph_mode = on
+
+
+def call_untraced(self, *args, **kwargs):
+    """The call itself."""
     hooked = "_pre_hooks" in self.__dict__ or "_forward_hooks" in self.__dict__
     if _is_native(self) and not hooked and not kwargs:
         return self._run(*args)
@@ -111,6 +129,7 @@ def _has_gradient_of_its_own(cell):
 
 def _with_bprop(cell, args):
     """construct, with bprop(*inputs, output, output's gradient) as its gradient."""
+    _native.jit.cannot_repeat(f"{type(cell).__name__} has a gradient of its own")
     tensors = [i for i, arg in enumerate(args) if isinstance(arg, Tensor)]
     structure = []
 
@@ -146,11 +165,13 @@ def _with_bprop(cell, args):
 class HookHandle:
     """Takes a hook away again."""
 
-    def __init__(self, hooks, key):
-        self._hooks, self._key = hooks, key
+    def __init__(self, cell, hooks, key):
+        self._cell, self._hooks, self._key = weakref.ref(cell), hooks, key
 
     def remove(self):
         self._hooks.pop(self._key, None)
+        if (cell := self._cell()) is not None:
+            cell._note_revision()
 
 
 def _add_hook(cell, kind, hook, prepend, with_kwargs):
@@ -159,9 +180,10 @@ def _add_hook(cell, kind, hook, prepend, with_kwargs):
     hooks = cell.__dict__.setdefault(kind, collections.OrderedDict())
     key = object()
     hooks[key] = (hook, with_kwargs)
+    cell._note_revision()
     if prepend:
         hooks.move_to_end(key, last=False)
-    return HookHandle(hooks, key)
+    return HookHandle(cell, hooks, key)
 
 
 def _register_forward_pre_hook(self, hook_fn, *, prepend=False, with_kwargs=False):
