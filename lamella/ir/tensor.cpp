@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "lamella/ir/runtime_interface.h"
+#include "lamella/ir/trace.h"
 #include "lamella/ir/window.h"
 
 namespace lamella {
@@ -30,11 +31,13 @@ bool is_traced(const Value& value) {
 }  // namespace
 
 Storage::Storage(Ref<Value> value) {
+  if (Tracer* tracer = Tracer::current()) tracer->created(*this);
   hold(std::move(value));
 }
 
 Storage::Storage(Ref<Storage> base, ViewFunctions functions)
     : base_(std::move(base)), view_(std::move(functions)) {
+  if (Tracer* tracer = Tracer::current()) tracer->created(*this);
   hold(view_.read(Tensor(base_)).value());
   base_version_ = base_->version();
 }
@@ -60,6 +63,7 @@ const Ref<Value>& Storage::current() {
       ++version_;
     }
   }
+  if (Tracer* tracer = Tracer::current()) tracer->read(*this, value_);
   return value_;
 }
 
@@ -73,6 +77,8 @@ void Storage::replace(Ref<Value> value) {
   if (base_) {
     base_->replace(view_.write(Tensor(base_), Tensor(value)).value());
     base_version_ = base_->version();
+  } else if (Tracer* tracer = Tracer::current()) {
+    tracer->wrote(*this, value);
   }
   Window::of_thread().journal(*this);
   shared_.reset();
@@ -87,6 +93,7 @@ void Storage::restore(Ref<Value> value, uint64_t version) {
 }
 
 Buffer Storage::share() {
+  Tracer::cannot_repeat("it reads a tensor's values");
   const Ref<Value> held = current();
   ensure_ready(held);
   if (shared_) return shared_->buffer();
@@ -129,7 +136,9 @@ Tensor Tensor::from_data(DType dtype, const Shape& shape, const void* data) {
   const int64_t bytes = element_count(shape).value() * size_of(dtype);
   Buffer buffer = runtime().allocate(bytes, "tensor");
   if (bytes > 0) std::memcpy(buffer.data(), data, static_cast<size_t>(bytes));
-  return Tensor(Value::from_buffer({dtype, Layout::RowMajor, shape}, std::move(buffer)));
+  Ref<Value> value = Value::from_buffer({dtype, Layout::RowMajor, shape}, std::move(buffer));
+  if (Tracer* tracer = Tracer::current()) tracer->constant(value);
+  return Tensor(std::move(value));
 }
 
 const Ref<Value>& Tensor::value() const {
@@ -172,16 +181,19 @@ void ensure_ready(const Ref<Value>& value) {
 }
 
 void Tensor::wait() const {
+  Tracer::cannot_repeat("it waits for a tensor's values");
   ensure_ready(value());
 }
 
 Buffer Tensor::data() const {
+  Tracer::cannot_repeat("it reads a tensor's values");
   const Ref<Value> held = value();
   ensure_ready(held);
   return runtime().row_major(*held);
 }
 
 double Tensor::item() const {
+  Tracer::cannot_repeat("it reads a tensor's value");
   const Ref<Value> held = value();
   if (!element_count(held->type().shape).is(1)) {
     fail(ErrorKind::Value, "[item] only a tensor of one element is a number, this one has shape {}",

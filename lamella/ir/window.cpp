@@ -7,6 +7,7 @@
 #include "lamella/ir/call_site.h"
 #include "lamella/ir/runtime_interface.h"
 #include "lamella/ir/tensor.h"
+#include "lamella/ir/trace.h"
 
 namespace lamella {
 
@@ -90,6 +91,21 @@ Window::~Window() {
 Results Window::record(const Operator& op, std::span<Value* const> operands,
                        Ref<const Attributes> attributes, const SourceLocation& location) {
   const auto lock = lock_beside_host(mutex_);
+  prepare(op, operands, location);
+  return append(make_inferred_node(op, operands, std::move(attributes), location));
+}
+
+Results Window::record_known(const Operator& op, std::span<Value* const> operands,
+                             Ref<const Attributes> attributes, std::span<const TensorType> results,
+                             const SourceLocation& location) {
+  const auto lock = lock_beside_host(mutex_);
+  prepare(op, operands, location);
+  return append(Node::make(op, operands, std::move(attributes), results, location));
+}
+
+// Runs what must have run before another operation joins.
+void Window::prepare(const Operator& op, std::span<Value* const> operands,
+                     const SourceLocation& location) {
   if (flush_requested_) flush();
   const auto pending = static_cast<int64_t>(nodes_.size());
   const bool turns_here = !current_call_site().known() || take_call_site_start();
@@ -107,7 +123,10 @@ Results Window::record(const Operator& op, std::span<Value* const> operands,
     // A value that another thread has not run yet.
     if (Window* owner = operand->window(); owner != nullptr && owner != this) owner->flush();
   }
-  Ref<Node> node = make_inferred_node(op, operands, std::move(attributes), location);
+}
+
+Results Window::append(const Ref<Node>& node) {
+  if (Tracer* tracer = Tracer::current()) tracer->recorded(*node);
   for (const Ref<Value>& result : node->results()) {
     result->window_.store(this, std::memory_order_release);
   }
@@ -137,6 +156,7 @@ void Window::journal(Storage& storage) {
 
 void Window::flush() {
   const HostReleased released;
+  const TracingPaused paused;
   std::lock_guard lock(mutex_);
   flush_requested_ = false;
   if (flushing_ || nodes_.empty()) {

@@ -32,6 +32,11 @@ class LAMELLA_API Window final : public Recorder {
   Results record(const Operator& op, std::span<Value* const> operands,
                  Ref<const Attributes> attributes, const SourceLocation& location) override;
 
+  // As record, for result types that are known to be what the type rule gives.
+  Results record_known(const Operator& op, std::span<Value* const> operands,
+                       Ref<const Attributes> attributes, std::span<const TensorType> results,
+                       const SourceLocation& location);
+
   // Runs every pending operation that someone can still see the result of. If that fails, every
   // parameter written in this window has its earlier value again, the window is empty, and the
   // error is thrown.
@@ -73,6 +78,9 @@ class LAMELLA_API Window final : public Recorder {
     uint64_t version;
   };
 
+  void prepare(const Operator& op, std::span<Value* const> operands,
+               const SourceLocation& location);
+  Results append(const Ref<Node>& node);
   void finish(std::vector<Ref<Node>>& nodes);
   void roll_back(std::vector<JournalEntry>& journal);
 

@@ -98,12 +98,13 @@ std::string LogSoftmax::description() const {
   return fmt::format("axis={}", axis_);
 }
 
-PReLU::PReLU(int64_t channels, double weight)
-    : weight_(add_parameter("w", make_ref<Parameter>(filled(
-                                     {DType::Float32, Layout::RowMajor, {channels}}, weight)))) {}
+PReLU::PReLU(int64_t channels, double weight) {
+  add_parameter(
+      "w", make_ref<Parameter>(filled({DType::Float32, Layout::RowMajor, {channels}}, weight)));
+}
 
 Tensor PReLU::construct(const Tensor& x) {
-  return ops::prelu(x, use(weight_));
+  return ops::prelu(x, use("w"));
 }
 
 namespace {

@@ -97,9 +97,6 @@ class LAMELLA_API PReLU : public Layer {
   std::string class_name() const override { return "PReLU"; }
   using Cell::construct;
   Tensor construct(const Tensor& x) override;
-
- private:
-  Ref<Parameter> weight_;
 };
 
 // The activation of a name ("relu", "gelu", "leakyrelu", …), or null for an empty one. Throws Value

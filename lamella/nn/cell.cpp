@@ -5,6 +5,7 @@
 #include <map>
 #include <unordered_set>
 
+#include "lamella/ir/trace.h"
 #include "lamella/nn/backward_hooks.h"
 #include "lamella/ops/functions.h"
 
@@ -59,6 +60,9 @@ CallScope::~CallScope() {
 
 Tensors Cell::call(const Tensors& inputs, SourceLocation location) {
   const CallScope scope(*this, location);
+  if (!pre_hooks_.empty() || !hooks_.empty() || backward_hooks_) {
+    Tracer::cannot_repeat("a hook runs");
+  }
   const Tensors* given = &inputs;
   Tensors replaced;
   for (const ForwardPreHook& hook : pre_hooks_) {
@@ -78,12 +82,24 @@ Tensors Cell::call(const Tensors& inputs, SourceLocation location) {
   return backward_hooks_ ? backward_hooks_->around_outputs(outputs) : outputs;
 }
 
+void Cell::add_forward_pre_hook(ForwardPreHook hook) {
+  note_change();
+  pre_hooks_.push_back(std::move(hook));
+}
+
+void Cell::add_forward_hook(ForwardHook hook) {
+  note_change();
+  hooks_.push_back(std::move(hook));
+}
+
 void Cell::add_backward_hook(BackwardHook hook) {
+  note_change();
   if (!backward_hooks_) backward_hooks_ = std::make_unique<BackwardHooks>(*this);
   backward_hooks_->add(std::move(hook));
 }
 
 void Cell::add_backward_pre_hook(BackwardPreHook hook) {
+  note_change();
   if (!backward_hooks_) backward_hooks_ = std::make_unique<BackwardHooks>(*this);
   backward_hooks_->add(std::move(hook));
 }
@@ -137,18 +153,59 @@ Tensors Cell::cast_inputs(const Tensors& inputs) const {
   return cast;
 }
 
-Tensor Cell::use(const Ref<Parameter>& parameter) const {
-  if (!compute_dtype_ || parameter->dtype() == *compute_dtype_) return parameter->tensor();
-  return ops::cast(parameter->tensor(), *compute_dtype_);
+// ---- Parts by name ----
+
+namespace {
+
+[[noreturn]] void fail_missing(const Cell& cell, std::string_view kind, std::string_view name) {
+  fail(ErrorKind::Value, "[{}] the {} '{}' is needed, but it was taken away", cell.class_name(),
+       kind, name);
+}
+
+}  // namespace
+
+const Ref<Parameter>& Cell::own_parameter(std::string_view name) const {
+  const Ref<Parameter>& found = parameter(name);
+  if (!found) fail_missing(*this, "parameter", name);
+  return found;
+}
+
+Cell& Cell::own_cell(std::string_view name) const {
+  const Ref<Cell>& found = child(name);
+  if (!found) fail_missing(*this, "cell", name);
+  return *found;
+}
+
+void Cell::fail_class(std::string_view name) const {
+  fail(ErrorKind::Type, "[{}] '{}' must be of another class than {}", class_name(), name,
+       own_cell(name).class_name());
+}
+
+Tensor Cell::in_compute_dtype(const Parameter& parameter) const {
+  if (!compute_dtype_ || parameter.dtype() == *compute_dtype_) return parameter.tensor();
+  return ops::cast(parameter.tensor(), *compute_dtype_);
+}
+
+Tensor Cell::use(std::string_view name) const {
+  return in_compute_dtype(*own_parameter(name));
+}
+
+Operand Cell::use_if_there(std::string_view name) const {
+  const Ref<Parameter>& found = parameter(name);
+  return found ? Operand(in_compute_dtype(*found)) : Operand();
 }
 
 // ---- Adding ----
 
-void Cell::check_free(const std::string& name) const {
+void Cell::check_name(const std::string& name) const {
   if (name.empty() || name.find('.') != std::string::npos) {
     fail(ErrorKind::Value, "[{}] '{}' is no name for a part: it must hold letters and no dot",
          class_name(), name);
   }
+}
+
+void Cell::check_free(const std::string& name) const {
+  check_name(name);
   if (find(children_, name) != children_.end() || find(parameters_, name) != parameters_.end() ||
       find(buffers_, name) != buffers_.end()) {
     fail(ErrorKind::Value, "[{}] the name '{}' is taken: each part needs one of its own",
@@ -158,58 +215,70 @@ void Cell::check_free(const std::string& name) const {
 
 void Cell::add_cell(const std::string& name, Ref<Cell> cell) {
   check_free(name);
-  if (!cell) fail(ErrorKind::Type, "[{}] '{}' is no cell", class_name(), name);
-  if (prefix_ == NamePrefix::Child) {
-    cell->update_parameters_name(name + ".");
-    cell->name_ = name;
-    cell->path_ = nullptr;
-  }
-  children_.emplace_back(name, std::move(cell));
+  set_cell(name, std::move(cell));
 }
 
 Ref<Parameter> Cell::add_parameter(const std::string& name, Ref<Parameter> parameter) {
   check_free(name);
-  if (!parameter) fail(ErrorKind::Type, "[{}] '{}' is no parameter", class_name(), name);
-  if (parameter->name() == Parameter::kUnnamed) parameter->set_name(name);
-  parameters_.emplace_back(name, parameter);
+  set_parameter(name, parameter);
   return parameter;
 }
 
 void Cell::adopt_parameter(Ref<Parameter> parameter) {
+  note_change();
   parameters_.emplace_back(parameter->name(), std::move(parameter));
 }
 
 void Cell::add_buffer(const std::string& name, CellBuffer buffer) {
   check_free(name);
+  note_change();
   buffers_.emplace_back(name, std::move(buffer));
 }
 
 void Cell::set_cell(const std::string& name, Ref<Cell> cell) {
-  const auto place = find(children_, name);
-  if (place == children_.end()) {
-    remove(name);
-    return add_cell(name, std::move(cell));
+  check_name(name);
+  if (!cell) fail(ErrorKind::Type, "[{}] '{}' is no cell", class_name(), name);
+  if (prefix_ == NamePrefix::Child) cell->update_parameters_name(path_prefix_ + name + ".");
+  put_cell(name, std::move(cell));
+}
+
+void Cell::adopt_cell(const std::string& name, Ref<Cell> cell) {
+  check_name(name);
+  if (!cell) fail(ErrorKind::Type, "[{}] '{}' is no cell", class_name(), name);
+  if (prefix_ == NamePrefix::Child) cell->place_below(path_prefix_ + name + ".");
+  put_cell(name, std::move(cell));
+}
+
+void Cell::put_cell(const std::string& name, Ref<Cell> cell) {
+  note_change();
+  if (prefix_ == NamePrefix::Child) {
+    cell->name_ = name;
+    cell->path_ = nullptr;
   }
-  const auto position = place - children_.begin();
-  children_.erase(place);
-  add_cell(name, std::move(cell));
-  std::rotate(children_.begin() + position, children_.end() - 1, children_.end());
+  if (const auto place = find(children_, name); place != children_.end()) {
+    place->second = std::move(cell);
+    return;
+  }
+  remove(name);
+  children_.emplace_back(name, std::move(cell));
 }
 
 void Cell::set_parameter(const std::string& name, Ref<Parameter> parameter) {
   const auto place = find(parameters_, name);
-  if (place == parameters_.end()) {
-    remove(name);
-    add_parameter(name, std::move(parameter));
+  if (place == parameters_.end()) check_name(name);
+  if (!parameter) fail(ErrorKind::Type, "[{}] '{}' is no parameter", class_name(), name);
+  note_change();
+  if (parameter->name() == Parameter::kUnnamed) parameter->set_name(path_prefix_ + name);
+  if (place != parameters_.end()) {
+    place->second = std::move(parameter);
     return;
   }
-  const auto position = place - parameters_.begin();
-  parameters_.erase(place);
-  add_parameter(name, std::move(parameter));
-  std::rotate(parameters_.begin() + position, parameters_.end() - 1, parameters_.end());
+  remove(name);
+  parameters_.emplace_back(name, std::move(parameter));
 }
 
 bool Cell::remove(std::string_view name) {
+  note_change();
   const auto take = [&](auto& named) {
     const auto place = find(named, name);
     if (place == named.end()) return false;
@@ -219,14 +288,16 @@ bool Cell::remove(std::string_view name) {
   return take(children_) || take(parameters_) || take(buffers_);
 }
 
-Ref<Cell> Cell::child(std::string_view name) const {
+const Ref<Cell>& Cell::child(std::string_view name) const {
+  static const Ref<Cell> none;
   const auto place = find(children_, name);
-  return place == children_.end() ? Ref<Cell>() : place->second;
+  return place == children_.end() ? none : place->second;
 }
 
-Ref<Parameter> Cell::parameter(std::string_view name) const {
+const Ref<Parameter>& Cell::parameter(std::string_view name) const {
+  static const Ref<Parameter> none;
   const auto place = find(parameters_, name);
-  return place == parameters_.end() ? Ref<Parameter>() : place->second;
+  return place == parameters_.end() ? none : place->second;
 }
 
 // ---- The tree ----
@@ -291,6 +362,51 @@ Parameters Cell::untrainable_params() {
 
 void Cell::update_parameters_name(const std::string& prefix) {
   for (const auto& [name, parameter] : parameters_and_names()) parameter->set_name(prefix + name);
+  place_below(prefix);
+}
+
+void Cell::place_below(const std::string& prefix) {
+  for (const auto& [path, cell] : cells_and_names()) {
+    cell->path_prefix_ = path.empty() ? prefix : prefix + path + ".";
+  }
+}
+
+void Cell::note_revision() {
+  ++revision_;
+  note_change();
+}
+
+std::vector<uint64_t> Cell::state_digest() {
+  std::vector<uint64_t> digest;
+  const auto add = [&](auto number) { digest.push_back(static_cast<uint64_t>(number)); };
+  const auto add_address = [&](const void* address) {
+    digest.push_back(reinterpret_cast<uintptr_t>(address));
+  };
+  const std::hash<std::string> hash;
+  for (const auto& [path, cell] : cells_and_names()) {
+    add(hash(path));
+    add_address(cell);
+    add(cell->training_ | cell->requires_grad_ << 1);
+    add(cell->compute_dtype_ ? static_cast<int>(*cell->compute_dtype_) : -1);
+    add(cell->pre_hooks_.size() + cell->hooks_.size());
+    add_address(cell->backward_hooks_.get());
+    add(cell->revision_);
+    for (const auto& [name, child] : cell->children_) {
+      add(hash(name));
+      add_address(child.get());
+    }
+    for (const auto& [name, parameter] : cell->parameters_) {
+      add(hash(name));
+      add_address(parameter.get());
+      add_address(parameter->tensor().storage().get());
+      add(parameter->requires_grad());
+    }
+    for (const auto& [name, buffer] : cell->buffers_) {
+      add(hash(name));
+      add_address(buffer.tensor.defined() ? buffer.tensor.storage().get() : nullptr);
+    }
+  }
+  return digest;
 }
 
 void Cell::check_names() {
@@ -307,11 +423,13 @@ void Cell::check_names() {
 // ---- Modes ----
 
 Cell& Cell::set_train(bool training) {
+  note_change();
   for (const auto& [path, cell] : cells_and_names()) cell->training_ = training;
   return *this;
 }
 
 Cell& Cell::set_grad(bool requires_grad) {
+  note_change();
   for (const auto& [path, cell] : cells_and_names()) cell->requires_grad_ = requires_grad;
   return *this;
 }
@@ -320,6 +438,7 @@ Cell& Cell::to_float(DType dtype) {
   if (dtype != DType::Float16 && dtype != DType::BFloat16 && dtype != DType::Float32) {
     fail(ErrorKind::Type, "[to_float] accepts float16, bfloat16 and float32, got {}", name(dtype));
   }
+  note_change();
   for (const auto& [path, cell] : cells_and_names()) cell->compute_dtype_ = dtype;
   return *this;
 }

@@ -3,11 +3,12 @@
 //
 //   class Net : public nn::Cell {
 //    public:
-//     Net() : conv_(add("conv", make_ref<nn::Conv2d>(1, 32, 3))), ... {}
-//     Tensor construct(const Tensor& x) override { return (*dense_)((*conv_)(x)); }
-//    private:
-//     Ref<nn::Conv2d> conv_; ...
+//     Net() { add("conv", make_ref<nn::Conv2d>(1, 32, 3)); ... }
+//     Tensor construct(const Tensor& x) override { return own_cell("dense")(own_cell("conv")(x)); }
 //   };
+//
+// A part is kept in one place, under its name, and whoever needs it asks for the name: what was
+// assigned last is what computes. Members that refer to parts would keep the old ones.
 #pragma once
 
 #include <functional>
@@ -85,15 +86,16 @@ class LAMELLA_API Cell : public Object {
   // that called the cell.
   virtual bool speaks_for_itself() const { return true; }
 
-  void add_forward_pre_hook(ForwardPreHook hook) { pre_hooks_.push_back(std::move(hook)); }
-  void add_forward_hook(ForwardHook hook) { hooks_.push_back(std::move(hook)); }
+  void add_forward_pre_hook(ForwardPreHook hook);
+  void add_forward_hook(ForwardHook hook);
   void add_backward_hook(BackwardHook hook);
   void add_backward_pre_hook(BackwardPreHook hook);
 
   // ---- Parameters, cells and buffers of this cell ----
 
-  // Each throws Value if the name is empty, holds a dot or is taken. Adding a cell puts its name in
-  // front of the names of its parameters ("conv1.weight"), unless prefixes are off.
+  // Each throws Value if the name is empty, holds a dot or is taken. Adding a cell names its
+  // parameters by their path from the root ("block.conv1.weight"), unless prefixes are off; adding
+  // a parameter that has no name yet does the same for it.
   template <typename T>
   Ref<T> add(const std::string& name, Ref<T> cell) {
     add_cell(name, Ref<Cell>(cell));
@@ -102,9 +104,11 @@ class LAMELLA_API Cell : public Object {
   void add_cell(const std::string& name, Ref<Cell> cell);
   Ref<Parameter> add_parameter(const std::string& name, Ref<Parameter> parameter);
   void add_buffer(const std::string& name, CellBuffer buffer);
-  // As the first two, but in the place of one of that name, if there is one.
+  // As the first two, but in the place of what has that name, if anything has.
   void set_cell(const std::string& name, Ref<Cell> cell);
   void set_parameter(const std::string& name, Ref<Parameter> parameter);
+  // As set_cell, but parameters keep the names they have: for copies of a tree.
+  void adopt_cell(const std::string& name, Ref<Cell> cell);
   // Takes the cell, parameter or buffer of that name away; false if there is none.
   bool remove(std::string_view name);
 
@@ -112,8 +116,9 @@ class LAMELLA_API Cell : public Object {
   const Named<Ref<Cell>>& children() const { return children_; }
   const Named<Ref<Parameter>>& own_parameters() const { return parameters_; }
   const Named<CellBuffer>& own_buffers() const { return buffers_; }
-  Ref<Cell> child(std::string_view name) const;           // null if there is none
-  Ref<Parameter> parameter(std::string_view name) const;  // null if there is none
+  // Null if there is none of that name.
+  const Ref<Cell>& child(std::string_view name) const;
+  const Ref<Parameter>& parameter(std::string_view name) const;
 
   // ---- The whole tree: each cell and parameter once, a cell before its children ----
 
@@ -127,6 +132,11 @@ class LAMELLA_API Cell : public Object {
   Parameters untrainable_params();
   // Names every parameter of the tree by `prefix` and its path.
   void update_parameters_name(const std::string& prefix = {});
+  // What operations recorded by this cell and those below depend on, as numbers to compare: parts,
+  // modes, hooks, which parameters are trained. Equal if nothing was changed since.
+  std::vector<uint64_t> state_digest();
+  // Says that what a call does has changed in a way that is kept elsewhere.
+  void note_revision();
   // Throws Value naming the parameters that have a name in common.
   void check_names();
 
@@ -143,15 +153,33 @@ class LAMELLA_API Cell : public Object {
   std::optional<DType> compute_dtype() const { return compute_dtype_; }
 
  protected:
-  // The parameter as `construct` should use it: in the dtype of to_float.
-  Tensor use(const Ref<Parameter>& parameter) const;
+  // What `construct` uses, by name: the parts that are there now. Each throws Value if there is
+  // none of that name.
+  const Ref<Parameter>& own_parameter(std::string_view name) const;
+  Cell& own_cell(std::string_view name) const;
+  // A cell that must be of a class; throws Type.
+  template <typename T>
+  T& own_cell(std::string_view name) const {
+    T* const cell = dynamic_cast<T*>(&own_cell(name));
+    if (cell == nullptr) fail_class(name);
+    return *cell;
+  }
+  // A parameter's tensor, in the dtype of to_float.
+  Tensor use(std::string_view name) const;
+  // The same, or an operand left out if there is no such parameter.
+  Operand use_if_there(std::string_view name) const;
   // Adds a parameter under its own full name, dots and all: state that follows another parameter.
   void adopt_parameter(Ref<Parameter> parameter);
 
  private:
   friend class CallScope;
 
+  void check_name(const std::string& name) const;
   void check_free(const std::string& name) const;
+  [[noreturn]] void fail_class(std::string_view name) const;
+  Tensor in_compute_dtype(const Parameter& parameter) const;
+  void place_below(const std::string& prefix);
+  void put_cell(const std::string& name, Ref<Cell> cell);
   Tensors cast_inputs(const Tensors& inputs) const;
 
   Named<Ref<Cell>> children_;
@@ -160,8 +188,10 @@ class LAMELLA_API Cell : public Object {
   std::vector<ForwardPreHook> pre_hooks_;
   std::vector<ForwardHook> hooks_;
   std::unique_ptr<BackwardHooks> backward_hooks_;
-  std::string name_;  // in the cell it was added to last; empty at the root
+  std::string name_;         // in the cell it was added to last; empty at the root
+  std::string path_prefix_;  // of the names of parts: the path from the root and a dot
   NamePrefix prefix_;
+  uint64_t revision_ = 0;
   bool training_ = false;
   bool requires_grad_ = false;
   std::optional<DType> compute_dtype_;

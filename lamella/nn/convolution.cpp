@@ -37,13 +37,12 @@ Conv2d::Conv2d(int64_t in_channels, int64_t out_channels, Pair kernel_size,
         {kernel_size, options.stride, options.dilation});
   const Shape shape{out_channels, in_channels / options.group, kernel_size.height,
                     kernel_size.width};
-  weight_ = add_parameter(
+  add_parameter(
       "weight",
       make_ref<Parameter>(
           options.weight_init.or_else(default_weight()).make(shape, options.dtype, "weight")));
   if (options.bias == Bias::Added) {
-    bias_ = add_parameter("bias",
-                          make_ref<Parameter>(options.bias_init.or_else(default_bias(shape))
+    add_parameter("bias", make_ref<Parameter>(options.bias_init.or_else(default_bias(shape))
                                                   .make({out_channels}, options.dtype, "bias")));
   }
 }
@@ -53,9 +52,8 @@ Tensor Conv2d::construct(const Tensor& x) {
   if (options_.pad_mode == PadMode::Same) {
     margins = same_margins(x.shape(), kernel_size_, options_.stride, options_.dilation);
   }
-  return ops::conv2d(x, use(weight_), bias_ ? Operand(use(bias_)) : Operand(),
-                     options_.stride.axes(), margins.axes(), options_.dilation.axes(),
-                     options_.group);
+  return ops::conv2d(x, use("weight"), use_if_there("bias"), options_.stride.axes(), margins.axes(),
+                     options_.dilation.axes(), options_.group);
 }
 
 std::string Conv2d::description() const {
@@ -65,7 +63,7 @@ std::string Conv2d::description() const {
       "group={}, has_bias={}",
       in_channels_, out_channels_, kernel_size_.height, kernel_size_.width, options_.stride.height,
       options_.stride.width, kModes[static_cast<size_t>(options_.pad_mode)], options_.group,
-      bias_ ? "True" : "False");
+      bias() ? "True" : "False");
 }
 
 Conv2dTranspose::Conv2dTranspose(int64_t in_channels, int64_t out_channels, Pair kernel_size,
@@ -75,13 +73,12 @@ Conv2dTranspose::Conv2dTranspose(int64_t in_channels, int64_t out_channels, Pair
         options.padding, {kernel_size, options.stride, options.dilation});
   const Shape shape{in_channels, out_channels / options.group, kernel_size.height,
                     kernel_size.width};
-  weight_ = add_parameter(
+  add_parameter(
       "weight",
       make_ref<Parameter>(
           options.weight_init.or_else(default_weight()).make(shape, options.dtype, "weight")));
   if (options.bias == Bias::Added) {
-    bias_ = add_parameter("bias",
-                          make_ref<Parameter>(options.bias_init.or_else(default_bias(shape))
+    add_parameter("bias", make_ref<Parameter>(options.bias_init.or_else(default_bias(shape))
                                                   .make({out_channels}, options.dtype, "bias")));
   }
 }
@@ -102,9 +99,9 @@ Tensor Conv2dTranspose::construct(const Tensor& x) {
                some(columns) - some(columns) / 2};
     extra = {some(-rows), some(-columns)};
   }
-  return ops::convolution_transpose(x, use(weight_), bias_ ? Operand(use(bias_)) : Operand(),
-                                    options_.stride.axes(), margins.axes(), extra.axes(),
-                                    options_.dilation.axes(), options_.group);
+  return ops::convolution_transpose(x, use("weight"), use_if_there("bias"), options_.stride.axes(),
+                                    margins.axes(), extra.axes(), options_.dilation.axes(),
+                                    options_.group);
 }
 
 }  // namespace lamella::nn

@@ -30,14 +30,13 @@ class LAMELLA_API Conv2d : public Layer {
   using Cell::construct;
   Tensor construct(const Tensor& x) override;
 
-  const Ref<Parameter>& weight() const { return weight_; }
-  const Ref<Parameter>& bias() const { return bias_; }
+  const Ref<Parameter>& weight() const { return parameter("weight"); }
+  const Ref<Parameter>& bias() const { return parameter("bias"); }
 
  private:
   int64_t in_channels_, out_channels_;
   Pair kernel_size_;
   Conv2dOptions options_;
-  Ref<Parameter> weight_, bias_;
 };
 
 struct Conv2dTransposeOptions {
@@ -63,13 +62,12 @@ class LAMELLA_API Conv2dTranspose : public Layer {
   using Cell::construct;
   Tensor construct(const Tensor& x) override;
 
-  const Ref<Parameter>& weight() const { return weight_; }
-  const Ref<Parameter>& bias() const { return bias_; }
+  const Ref<Parameter>& weight() const { return parameter("weight"); }
+  const Ref<Parameter>& bias() const { return parameter("bias"); }
 
  private:
   Pair kernel_size_;
   Conv2dTransposeOptions options_;
-  Ref<Parameter> weight_, bias_;
 };
 
 }  // namespace lamella::nn

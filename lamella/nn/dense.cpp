@@ -25,28 +25,26 @@ Dense::Dense(int64_t in_channels, int64_t out_channels, const DenseOptions& opti
   require_positive("Dense", "in_channels", in_channels);
   require_positive("Dense", "out_channels", out_channels);
   const Shape shape{out_channels, in_channels};
-  weight_ = add_parameter(
+  add_parameter(
       "weight",
       make_ref<Parameter>(
           options.weight_init.or_else(default_weight()).make(shape, options.dtype, "weight")));
   if (options.bias == Bias::Added) {
-    bias_ = add_parameter("bias",
-                          make_ref<Parameter>(options.bias_init.or_else(default_bias(shape))
+    add_parameter("bias", make_ref<Parameter>(options.bias_init.or_else(default_bias(shape))
                                                   .make({out_channels}, options.dtype, "bias")));
   }
-  activation_ = options.activation.cell();
-  if (activation_) add_cell("activation", activation_);
+  if (const Ref<Cell>& activation = options.activation.cell()) add_cell("activation", activation);
 }
 
 Tensor Dense::construct(const Tensor& x) {
-  const Tensor product =
-      bias_ ? ops::dense(x, use(weight_), use(bias_)) : ops::dense(x, use(weight_));
-  return activation_ ? (*activation_)(product) : product;
+  const Tensor product = ops::dense(x, use("weight"), use_if_there("bias"));
+  const Ref<Cell>& activation = child("activation");
+  return activation ? (*activation)(product) : product;
 }
 
 std::string Dense::description() const {
   return fmt::format("input_channels={}, output_channels={}, has_bias={}", in_channels_,
-                     out_channels_, bias_ ? "True" : "False");
+                     out_channels_, bias() ? "True" : "False");
 }
 
 Embedding::Embedding(int64_t vocab_size, int64_t embedding_size, const EmbeddingOptions& options)
@@ -65,11 +63,11 @@ Embedding::Embedding(int64_t vocab_size, int64_t embedding_size, const Embedding
     const Tensor is_padding = ops::equal(ops::element_numbers({vocab_size, 1}), *padding_index_);
     table = ops::where(is_padding, 0.0, table);
   }
-  table_ = add_parameter("embedding_table", make_ref<Parameter>(table));
+  add_parameter("embedding_table", make_ref<Parameter>(table));
 }
 
 Tensor Embedding::construct(const Tensor& x) {
-  Tensor table = use(table_);
+  Tensor table = use("embedding_table");
   if (padding_index_) {
     const Tensor is_padding = ops::equal(ops::element_numbers({vocab_size_, 1}), *padding_index_);
     table = ops::where(is_padding, ops::stop_gradient(table), table);

@@ -41,13 +41,11 @@ class LAMELLA_API Dense : public Layer {
   using Cell::construct;
   Tensor construct(const Tensor& x) override;
 
-  const Ref<Parameter>& weight() const { return weight_; }
-  const Ref<Parameter>& bias() const { return bias_; }
+  const Ref<Parameter>& weight() const { return parameter("weight"); }
+  const Ref<Parameter>& bias() const { return parameter("bias"); }
 
  private:
   int64_t in_channels_, out_channels_;
-  Ref<Parameter> weight_, bias_;
-  Ref<Cell> activation_;
 };
 
 struct EmbeddingOptions {
@@ -68,12 +66,11 @@ class LAMELLA_API Embedding : public Layer {
   using Cell::construct;
   Tensor construct(const Tensor& x) override;
 
-  const Ref<Parameter>& table() const { return table_; }
+  const Ref<Parameter>& table() const { return parameter("embedding_table"); }
 
  private:
   int64_t vocab_size_, embedding_size_;
   std::optional<int64_t> padding_index_;
-  Ref<Parameter> table_;
 };
 
 // What Dense and the convolutions begin with: weights by HeUniform with slope sqrt(5), biases

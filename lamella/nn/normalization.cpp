@@ -13,16 +13,15 @@ BatchNorm::BatchNorm(int64_t num_features, const BatchNormOptions& options)
   if (options.momentum < 0 || options.momentum > 1) {
     fail(ErrorKind::Value, "[BatchNorm] momentum must be in [0, 1], got {}", options.momentum);
   }
-  const auto parameter = [&](const char* name, const Initial& initial, bool trained) {
-    return add_parameter(name,
-                         make_ref<Parameter>(initial.make({num_features}, options.dtype, name),
-                                             std::string(Parameter::kUnnamed),
-                                             ParameterOptions{.requires_grad = trained}));
+  const auto add = [&](const char* name, const Initial& initial, bool trained) {
+    add_parameter(name, make_ref<Parameter>(initial.make({num_features}, options.dtype, name),
+                                            std::string(Parameter::kUnnamed),
+                                            ParameterOptions{.requires_grad = trained}));
   };
-  moving_mean_ = parameter("moving_mean", options.moving_mean_init, false);
-  moving_variance_ = parameter("moving_variance", options.moving_var_init, false);
-  gamma_ = parameter("gamma", options.gamma_init, options.affine);
-  beta_ = parameter("beta", options.beta_init, options.affine);
+  add("moving_mean", options.moving_mean_init, false);
+  add("moving_variance", options.moving_var_init, false);
+  add("gamma", options.gamma_init, options.affine);
+  add("beta", options.beta_init, options.affine);
 }
 
 Tensor BatchNorm::construct(const Tensor& x) {
@@ -31,8 +30,9 @@ Tensor BatchNorm::construct(const Tensor& x) {
     fail(ErrorKind::Value, "[{}] x must have {} channels (axis 1), got {}", class_name(),
          num_features_, text(x.type()));
   }
-  const Tensor &gamma = gamma_->tensor(), &beta = beta_->tensor();
-  const Tensor &mean = moving_mean_->tensor(), &variance = moving_variance_->tensor();
+  const auto tensor_of = [&](const char* name) { return own_parameter(name)->tensor(); };
+  const Tensor gamma = tensor_of("gamma"), beta = tensor_of("beta");
+  const Tensor mean = tensor_of("moving_mean"), variance = tensor_of("moving_variance");
   if (!options_.use_batch_statistics.value_or(training())) {
     return ops::batch_norm_inference(x, gamma, beta, mean, variance, options_.eps);
   }
@@ -70,22 +70,22 @@ void BatchNorm2d::check_rank(const Tensor& x) const {
 }
 
 LayerNorm::LayerNorm(const Shape& normalized_shape, const LayerNormOptions& options)
-    : options_(options) {
+    : normalized_shape_(normalized_shape), options_(options) {
   if (normalized_shape.empty()) {
     fail(ErrorKind::Value, "[LayerNorm] normalized_shape needs at least one size");
   }
-  gamma_ = add_parameter("gamma", make_ref<Parameter>(options.gamma_init.make(
-                                      normalized_shape, options.dtype, "gamma")));
-  beta_ = add_parameter(
+  add_parameter("gamma", make_ref<Parameter>(
+                             options.gamma_init.make(normalized_shape, options.dtype, "gamma")));
+  add_parameter(
       "beta", make_ref<Parameter>(options.beta_init.make(normalized_shape, options.dtype, "beta")));
 }
 
 Tensor LayerNorm::construct(const Tensor& x) {
-  return ops::layer_norm(x, use(gamma_), use(beta_), options_.begin_norm_axis, options_.epsilon);
+  return ops::layer_norm(x, use("gamma"), use("beta"), options_.begin_norm_axis, options_.epsilon);
 }
 
 std::string LayerNorm::description() const {
-  return fmt::format("normalized_shape={}, begin_norm_axis={}", text(gamma_->shape()),
+  return fmt::format("normalized_shape={}, begin_norm_axis={}", text(normalized_shape_),
                      options_.begin_norm_axis);
 }
 
@@ -97,18 +97,17 @@ GroupNorm::GroupNorm(int64_t num_groups, int64_t num_channels, const GroupNormOp
     fail(ErrorKind::Value, "[GroupNorm] {} channels do not divide into {} groups", num_channels,
          num_groups);
   }
-  const auto parameter = [&](const char* name, const Initial& initial) {
-    return add_parameter(name,
-                         make_ref<Parameter>(initial.make({num_channels}, options.dtype, name),
-                                             std::string(Parameter::kUnnamed),
-                                             ParameterOptions{.requires_grad = options.affine}));
+  const auto add = [&](const char* name, const Initial& initial) {
+    add_parameter(name, make_ref<Parameter>(initial.make({num_channels}, options.dtype, name),
+                                            std::string(Parameter::kUnnamed),
+                                            ParameterOptions{.requires_grad = options.affine}));
   };
-  gamma_ = parameter("gamma", options.gamma_init);
-  beta_ = parameter("beta", options.beta_init);
+  add("gamma", options.gamma_init);
+  add("beta", options.beta_init);
 }
 
 Tensor GroupNorm::construct(const Tensor& x) {
-  return ops::group_norm(x, use(gamma_), use(beta_), num_groups_, eps_);
+  return ops::group_norm(x, use("gamma"), use("beta"), num_groups_, eps_);
 }
 
 std::string GroupNorm::description() const {

@@ -31,10 +31,10 @@ class LAMELLA_API BatchNorm : public Layer {
   using Cell::construct;
   Tensor construct(const Tensor& x) override;
 
-  const Ref<Parameter>& moving_mean() const { return moving_mean_; }
-  const Ref<Parameter>& moving_variance() const { return moving_variance_; }
-  const Ref<Parameter>& gamma() const { return gamma_; }
-  const Ref<Parameter>& beta() const { return beta_; }
+  const Ref<Parameter>& moving_mean() const { return parameter("moving_mean"); }
+  const Ref<Parameter>& moving_variance() const { return parameter("moving_variance"); }
+  const Ref<Parameter>& gamma() const { return parameter("gamma"); }
+  const Ref<Parameter>& beta() const { return parameter("beta"); }
 
  protected:
   BatchNorm(int64_t num_features, const BatchNormOptions& options);
@@ -44,7 +44,6 @@ class LAMELLA_API BatchNorm : public Layer {
  private:
   int64_t num_features_;
   BatchNormOptions options_;
-  Ref<Parameter> moving_mean_, moving_variance_, gamma_, beta_;
 };
 
 // x [N, C] or [N, C, L].
@@ -87,12 +86,12 @@ class LAMELLA_API LayerNorm : public Layer {
   using Cell::construct;
   Tensor construct(const Tensor& x) override;
 
-  const Ref<Parameter>& gamma() const { return gamma_; }
-  const Ref<Parameter>& beta() const { return beta_; }
+  const Ref<Parameter>& gamma() const { return parameter("gamma"); }
+  const Ref<Parameter>& beta() const { return parameter("beta"); }
 
  private:
+  Shape normalized_shape_;
   LayerNormOptions options_;
-  Ref<Parameter> gamma_, beta_;
 };
 
 struct GroupNormOptions {
@@ -116,7 +115,6 @@ class LAMELLA_API GroupNorm : public Layer {
  private:
   int64_t num_groups_, num_channels_;
   double eps_;
-  Ref<Parameter> gamma_, beta_;
 };
 
 }  // namespace lamella::nn

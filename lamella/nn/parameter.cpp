@@ -1,9 +1,25 @@
 // Parameters: naming and writing.
 #include "lamella/nn/parameter.h"
 
+#include <atomic>
+
 #include "lamella/ops/functions.h"
 
 namespace lamella::nn {
+
+namespace {
+
+std::atomic<uint64_t> change_count{1};
+
+}  // namespace
+
+uint64_t changes() {
+  return change_count.load(std::memory_order_relaxed);
+}
+
+void note_change() {
+  change_count.fetch_add(1, std::memory_order_relaxed);
+}
 
 Parameter::Parameter(const Tensor& value, std::string name, ParameterOptions options)
     : name_(std::move(name)), options_(options) {

@@ -16,6 +16,11 @@ struct ParameterOptions {
   bool parallel_optimizer = true;   // whether optimizer sharding may split it
 };
 
+// Grows with every change of a cell's parts, modes or hooks, and of what a parameter is for: who
+// has seen the number need not look again until it is another.
+LAMELLA_API uint64_t changes();
+LAMELLA_API void note_change();
+
 class LAMELLA_API Parameter : public Object {
  public:
   // The name a parameter has until one is given; a Cell then gives that of its attribute.
@@ -36,7 +41,10 @@ class LAMELLA_API Parameter : public Object {
   const std::string& name() const { return name_; }
   void set_name(std::string name);
   bool requires_grad() const { return options_.requires_grad; }
-  void set_requires_grad(bool requires_grad) { options_.requires_grad = requires_grad; }
+  void set_requires_grad(bool requires_grad) {
+    options_.requires_grad = requires_grad;
+    note_change();
+  }
   const ParameterOptions& options() const { return options_; }
   void set_options(ParameterOptions options) { options_ = options; }
 

@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "lamella/ir/region.h"
+#include "lamella/ir/trace.h"
 #include "lamella/kernels/permutation.h"
 #include "lamella/ops/functions.h"
 #include "lamella/ops/infer_rules.h"
@@ -167,13 +168,23 @@ struct Draw {
   Operand seed, offset;
 
   explicit Draw(const SourceLocation& location) {
-    const RandomState state = next_draw();
-    seed = Operand(static_cast<int64_t>(state.seed)).at(location);
-    offset = Operand(static_cast<int64_t>(state.offset)).at(location);
+    const std::vector<Ref<Value>> drawn = draw();
+    if (Tracer* tracer = Tracer::current()) {
+      tracer->called([](std::span<const Ref<Value>>) { return draw(); }, {}, drawn);
+    }
+    seed = Operand(Tensor(drawn[0])).at(location);
+    offset = Operand(Tensor(drawn[1])).at(location);
     // In a loop's body: far apart for every turn.
     if (const Tensor& turn = current_turn(); turn.defined()) {
       offset = Operand(ops::add(ops::mul(turn, int64_t{1} << 40), offset)).at(location);
     }
+  }
+
+ private:
+  static std::vector<Ref<Value>> draw() {
+    const RandomState state = next_draw();
+    return {Value::scalar_of(DType::Int64, static_cast<int64_t>(state.seed)),
+            Value::scalar_of(DType::Int64, static_cast<int64_t>(state.offset))};
   }
 };
 
@@ -188,11 +199,13 @@ void set_seed(uint64_t seed) {
 }
 
 RandomState random_state() {
+  Tracer::cannot_repeat("it reads the state of the random generator");
   const std::lock_guard lock(generator().mutex);
   return generator().state;
 }
 
 void set_random_state(RandomState state) {
+  Tracer::cannot_repeat("it sets the state of the random generator");
   const std::lock_guard lock(generator().mutex);
   generator().state = state;
 }

@@ -5,6 +5,8 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "lamella/ir/call_site.h"
+#include "lamella/ir/trace.h"
 #include "lamella/ir/window.h"
 #include "lamella/nn/initializer.h"
 #include "lamella/ops/functions.h"
@@ -95,11 +97,11 @@ Optimizer::Optimizer(const OptimizerParameters& parameters, const Settings& sett
     };
     return key(a) < key(b);
   });
-  global_step_ =
+  const auto counter =
       make_ref<nn::Parameter>(nn::filled({DType::Int32, Layout::RowMajor, {1}}, 0), "global_step",
                               nn::ParameterOptions{.requires_grad = false});
-  add_parameter("global_step", global_step_);
-  step_version_ = global_step_->tensor().storage()->version();
+  add_parameter("global_step", counter);
+  step_seen_ = Seen::of(*counter);
   // First values are computed now, so that the first step is the same graph as the second.
   Window::of_thread().flush();
 }
@@ -127,14 +129,17 @@ void Optimizer::order_parameters(const Parameters& order) {
 
 size_t Optimizer::add_schedule(const LearningRate& rate, const std::string& name) {
   check_rate(rate, name.empty() ? "weight_decay" : "learning_rate");
-  Schedule schedule{.rate = rate, .parameter = {}};
+  Schedule schedule{.rate = rate, .parameter = {}, .seen = {}};
   if (const auto* object = std::get_if<Ref<LearningRateSchedule>>(&rate)) {
     if (!*object) fail(ErrorKind::Type, "[{}] is no schedule", name);
   } else if (!name.empty()) {
-    schedule.parameter = make_ref<nn::Parameter>(as_tensor(rate), name,
-                                                 nn::ParameterOptions{.requires_grad = false});
-    schedule.version = schedule.parameter->tensor().storage()->version();
-    add_parameter(name, schedule.parameter);
+    const auto parameter = make_ref<nn::Parameter>(as_tensor(rate), name,
+                                                   nn::ParameterOptions{.requires_grad = false});
+    add_parameter(name, parameter);
+    // As the parameter holds it: a resumed run, which reads it there, goes on with the same bits.
+    schedule.rate = from_tensor(parameter->tensor());
+    schedule.parameter = name;
+    schedule.seen = Seen::of(*parameter);
   }
   schedules_.push_back(std::move(schedule));
   return schedules_.size() - 1;
@@ -142,22 +147,24 @@ size_t Optimizer::add_schedule(const LearningRate& rate, const std::string& name
 
 double Optimizer::value_of(size_t index, int64_t step) const {
   Schedule& schedule = schedules_[index];
-  if (schedule.parameter) {
-    const Tensor& tensor = schedule.parameter->tensor();
-    if (tensor.storage()->version() != schedule.version) {
-      schedule.rate = from_tensor(tensor);
-      schedule.version = tensor.storage()->version();
+  Tracer::cannot_repeat("it reads a learning rate or weight decay");
+  if (!schedule.parameter.empty()) {
+    const nn::Parameter& parameter = *own_parameter(schedule.parameter);
+    if (Seen::of(parameter) != schedule.seen) {
+      schedule.rate = from_tensor(parameter.tensor());
+      schedule.seen = Seen::of(parameter);
     }
   }
   return rate_at(schedule.rate, step);
 }
 
 int64_t Optimizer::global_step() const {
-  const Tensor& tensor = global_step_->tensor();
+  Tracer::cannot_repeat("it reads an optimizer's counter of steps");
+  const nn::Parameter& counter = *own_parameter("global_step");
   // Another version: a checkpoint was loaded, or a failed run put the earlier value back.
-  if (tensor.storage()->version() != step_version_) {
-    step_ = tensor.to_vector<int32_t>()[0];
-    step_version_ = tensor.storage()->version();
+  if (Seen::of(counter) != step_seen_) {
+    step_ = counter.tensor().to_vector<int32_t>()[0];
+    step_seen_ = Seen::of(counter);
   }
   return step_;
 }
@@ -212,6 +219,26 @@ Tensor Optimizer::prepared_gradient(size_t index, const Tensor& value, const Ten
 }
 
 Tensors Optimizer::construct(const Tensors& gradients) {
+  Tracer* const tracer = Tracer::current();
+  if (tracer == nullptr) return step(gradients);
+  // Rates and the counter of steps are numbers that a trace cannot hold: it calls the step again.
+  std::vector<Ref<Value>> given;
+  for (const Tensor& gradient : gradients) given.push_back(gradient.value());
+  tracer->called(
+      [optimizer = Ref<Optimizer>(this),
+       line = current_call_site()](std::span<const Ref<Value>> values) {
+        const CallSiteScope site(line);
+        Tensors again;
+        for (const Ref<Value>& value : values) again.emplace_back(value);
+        optimizer->step(again);
+        return std::vector<Ref<Value>>();
+      },
+      given, {});
+  const TracingPaused paused;
+  return step(gradients);
+}
+
+Tensors Optimizer::step(const Tensors& gradients) {
   if (gradients.size() != parameters_.size()) {
     fail(ErrorKind::Value, "[{}] there are {} parameters, but {} gradients", class_name(),
          parameters_.size(), gradients.size());
@@ -246,9 +273,10 @@ Tensors Optimizer::construct(const Tensors& gradients) {
       nn::filled({DType::Int32, Layout::RowMajor, {1}}, static_cast<double>(step + 1));
   for (const auto& [parameter, value] : writes_) parameter->tensor().assign(value);
   writes_.clear();
-  global_step_->tensor().assign(next_step);
+  const nn::Parameter& counter = *own_parameter("global_step");
+  counter.tensor().assign(next_step);
   step_ = step + 1;
-  step_version_ = global_step_->tensor().storage()->version();
+  step_seen_ = Seen::of(counter);
   Window::of_thread().request_flush();
   Tensors updated;
   for (const Ref<nn::Parameter>& parameter : parameters_) updated.push_back(parameter->tensor());

@@ -97,11 +97,23 @@ class LAMELLA_API Optimizer : public nn::Layer {
   void write(const Ref<nn::Parameter>& state, const Tensor& value);
 
  private:
-  // A rate or decay; a number or list also is a parameter, which a user may write.
+  Tensors step(const Tensors& gradients);
+
+  // A value of a parameter that was read before: it is read anew once it was written or replaced.
+  struct Seen {
+    const Storage* storage = nullptr;
+    uint64_t version = 0;
+
+    static Seen of(const nn::Parameter& parameter) {
+      return {parameter.tensor().storage().get(), parameter.tensor().storage()->version()};
+    }
+    friend bool operator==(const Seen&, const Seen&) = default;
+  };
+  // A rate or decay; a number or list also is a parameter of that name, which a user may write.
   struct Schedule {
     LearningRate rate;
-    Ref<nn::Parameter> parameter;
-    uint64_t version = 0;
+    std::string parameter;  // empty if it is none
+    Seen seen;
   };
   struct Plan {
     size_t rate = 0, decay = 0;  // into schedules_
@@ -121,9 +133,8 @@ class LAMELLA_API Optimizer : public nn::Layer {
   std::vector<size_t> sequence_;  // parameters with equal updates side by side
   double loss_scale_;
   WeightDecay decay_;
-  Ref<nn::Parameter> global_step_;
   mutable int64_t step_ = 0;
-  mutable uint64_t step_version_ = 0;
+  mutable Seen step_seen_;
   std::vector<std::pair<Ref<nn::Parameter>, Tensor>> writes_;
   struct StepNumber {
     double value;

@@ -15,37 +15,35 @@ void require(const Ref<Cell>& cell, std::string_view owner, std::string_view arg
 
 }  // namespace
 
-WithLossCell::WithLossCell(Ref<Cell> backbone, Ref<Cell> loss)
-    : Layer(nn::NamePrefix::None), backbone_(std::move(backbone)), loss_(std::move(loss)) {
-  require(backbone_, "WithLossCell", "backbone");
-  require(loss_, "WithLossCell", "loss_fn");
-  add_cell("_backbone", backbone_);
-  add_cell("_loss_fn", loss_);
+WithLossCell::WithLossCell(Ref<Cell> backbone, Ref<Cell> loss) : Layer(nn::NamePrefix::None) {
+  require(backbone, "WithLossCell", "backbone");
+  require(loss, "WithLossCell", "loss_fn");
+  add_cell("_backbone", std::move(backbone));
+  add_cell("_loss_fn", std::move(loss));
 }
 
 Tensors WithLossCell::construct(const Tensors& inputs) {
   if (inputs.size() < 2) {
     fail(ErrorKind::Value, "[WithLossCell] needs data and label, got {} inputs", inputs.size());
   }
-  Tensors outputs = (*backbone_)(Tensors(inputs.begin(), inputs.end() - 1));
+  Tensors outputs = own_cell("_backbone")(Tensors(inputs.begin(), inputs.end() - 1));
   outputs.push_back(inputs.back());
-  return (*loss_)(outputs);
+  return own_cell("_loss_fn")(outputs);
 }
 
-WithEvalCell::WithEvalCell(Ref<Cell> network, Ref<Cell> loss)
-    : Layer(nn::NamePrefix::None), network_(std::move(network)), loss_(std::move(loss)) {
-  require(network_, "WithEvalCell", "network");
-  require(loss_, "WithEvalCell", "loss_fn");
-  add_cell("_network", network_);
-  add_cell("_loss_fn", loss_);
+WithEvalCell::WithEvalCell(Ref<Cell> network, Ref<Cell> loss) : Layer(nn::NamePrefix::None) {
+  require(network, "WithEvalCell", "network");
+  require(loss, "WithEvalCell", "loss_fn");
+  add_cell("_network", std::move(network));
+  add_cell("_loss_fn", std::move(loss));
 }
 
 Tensors WithEvalCell::construct(const Tensors& inputs) {
   if (inputs.size() != 2) {
     fail(ErrorKind::Value, "[WithEvalCell] needs data and label, got {} inputs", inputs.size());
   }
-  const Tensor outputs = (*network_)(inputs[0]);
-  return {(*loss_)(outputs, inputs[1]), outputs, inputs[1]};
+  const Tensor outputs = own_cell("_network")(inputs[0]);
+  return {own_cell("_loss_fn")(outputs, inputs[1]), outputs, inputs[1]};
 }
 
 StatisticsGuard::StatisticsGuard(Cell& network) {
@@ -64,27 +62,26 @@ StatisticsGuard::~StatisticsGuard() {
 }
 
 TrainOneStepCell::TrainOneStepCell(Ref<Cell> network, Ref<optim::Optimizer> optimizer, double sens)
-    : Layer(nn::NamePrefix::None),
-      network_(std::move(network)),
-      optimizer_(std::move(optimizer)),
-      sens_(sens) {
-  require(network_, "TrainOneStepCell", "network");
-  require(optimizer_, "TrainOneStepCell", "optimizer");
-  network_->set_grad();
-  add_cell("network", network_);
-  add_cell("optimizer", optimizer_);
+    : Layer(nn::NamePrefix::None), sens_(sens) {
+  require(network, "TrainOneStepCell", "network");
+  require(optimizer, "TrainOneStepCell", "optimizer");
+  network->set_grad();
+  add_cell("network", std::move(network));
+  add_cell("optimizer", std::move(optimizer));
 }
 
 Tensors TrainOneStepCell::construct(const Tensors& inputs) {
+  Cell& network = own_cell("network");
+  optim::Optimizer& optimizer = this->optimizer();
   std::vector<Tensor> weights;
-  for (const auto& parameter : optimizer_->parameters()) weights.push_back(parameter->tensor());
+  for (const auto& parameter : optimizer.parameters()) weights.push_back(parameter->tensor());
   // The step before runs now: if it fails, that is not this step's failure to undo.
   Window::of_thread().settle();
-  StatisticsGuard statistics(*network_);
+  StatisticsGuard statistics(network);
   // The scaled loss is differentiated; the loss itself is what the step gives.
   ValueAndGradients result = value_and_grad(
       [&] {
-        Tensors outputs = (*network_)(inputs);
+        Tensors outputs = network(inputs);
         if (sens_ != 1 && !outputs.empty()) outputs.insert(outputs.begin(), outputs[0] * sens_);
         return outputs;
       },
@@ -92,7 +89,7 @@ Tensors TrainOneStepCell::construct(const Tensors& inputs) {
   Tensors outputs = std::move(result.values);
   if (sens_ != 1) outputs.erase(outputs.begin());
   const Tensors gradients = std::move(result.gradients);
-  (*optimizer_)(gradients);
+  optimizer(gradients);
   statistics.complete();
   return outputs;
 }

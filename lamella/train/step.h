@@ -17,10 +17,7 @@ class LAMELLA_API WithLossCell : public Layer {
   std::string class_name() const override { return "WithLossCell"; }
   using Cell::construct;
   Tensors construct(const Tensors& inputs) override;
-  const Ref<Cell>& backbone_network() const { return backbone_; }
-
- private:
-  Ref<Cell> backbone_, loss_;
+  const Ref<Cell>& backbone_network() const { return child("_backbone"); }
 };
 
 // (loss, outputs, label) for inputs data, label.
@@ -30,9 +27,6 @@ class LAMELLA_API WithEvalCell : public Layer {
   std::string class_name() const override { return "WithEvalCell"; }
   using Cell::construct;
   Tensors construct(const Tensors& inputs) override;
-
- private:
-  Ref<Cell> network_, loss_;
 };
 
 // One training step: the network's first output (the loss) is differentiated in the optimizer's
@@ -46,12 +40,10 @@ class LAMELLA_API TrainOneStepCell : public Layer {
   using Cell::construct;
   Tensors construct(const Tensors& inputs) override;
 
-  const Ref<Cell>& network() const { return network_; }
-  const Ref<optim::Optimizer>& optimizer() const { return optimizer_; }
+  const Ref<Cell>& network() const { return child("network"); }
+  optim::Optimizer& optimizer() const { return own_cell<optim::Optimizer>("optimizer"); }
 
  private:
-  Ref<Cell> network_;
-  Ref<optim::Optimizer> optimizer_;
   double sens_;
 };
 

@@ -64,6 +64,10 @@ def set_context(**kwargs):
             raise ValueError(
                 f"[set_context] device_target must be one of {_DEVICES}, got {value!r}"
             )
+        if name == "mode":
+            from lamella.nn.cell import set_graph_mode
+
+            set_graph_mode(value == GRAPH_MODE)
         if name == "pynative_synchronize":
             _native.set_window(1 if value else 0)
         _settings[name] = value

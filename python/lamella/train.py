@@ -4,6 +4,7 @@ import os
 
 from lamella import _native
 from lamella._native import Tensor
+from lamella.nn.cell import layer
 from lamella.nn.parameter import Parameter
 
 _train = _native.train
@@ -89,16 +90,19 @@ class ModelCheckpoint(_train.ModelCheckpoint):
 # ---- Steps ----
 
 
+@layer
 class WithLossCell(_train.WithLossCell):
     def __init__(self, backbone, loss_fn):
         super().__init__(backbone, loss_fn)
 
 
+@layer
 class WithEvalCell(_train.WithEvalCell):
     def __init__(self, network, loss_fn, add_cast_fp32=False):
         super().__init__(network, loss_fn)
 
 
+@layer
 class TrainOneStepCell(_train.TrainOneStepCell):
     def __init__(self, network, optimizer, sens=None, return_grad=False):
         super().__init__(network, optimizer, 1.0 if sens is None else float(sens))

@@ -9,6 +9,7 @@
 #include "python/src/tensor_object.h"
 
 #include "lamella/ir/runtime_interface.h"
+#include "lamella/ir/trace.h"
 #include "lamella/ops/functions.h"
 
 namespace nb = nanobind;
@@ -182,7 +183,9 @@ Tensor copy_from_buffer(PyObject* object, std::optional<DType> meaning) {
   if (view->len > 0 && PyBuffer_ToContiguous(buffer.data(), view.get(), view->len, 'C') != 0) {
     throw_python_error();
   }
-  return Tensor(Value::from_buffer({*dtype, Layout::RowMajor, shape}, std::move(buffer)));
+  Ref<Value> value = Value::from_buffer({*dtype, Layout::RowMajor, shape}, std::move(buffer));
+  if (Tracer* tracer = Tracer::current()) tracer->constant(value);
+  return Tensor(std::move(value));
 }
 
 bool is_numpy_array(PyObject* object) {
@@ -280,6 +283,8 @@ PyObject* array_over(Buffer memory, const TensorType& type, bool writable) {
 Tensor tensor_from(PyObject* data, std::optional<DType> dtype) {
   if (is_tensor(data)) return cast_to(tensor_of(data).snapshot(), dtype);
   if (PyBool_Check(data)) return number_as(data, dtype.value_or(DType::Bool));
+  // Lists are watched by their items; the elements of an array may be written by anyone.
+  if (is_numpy_array(data)) Tracer::cannot_repeat("it makes a tensor of a NumPy array");
   if (is_numpy_array(data) || is_numpy_scalar(data)) {
     return cast_to(from_array(is_numpy_array(data) ? data : as_numpy_array(data).ptr()), dtype);
   }
@@ -293,6 +298,7 @@ Tensor tensor_from(PyObject* data, std::optional<DType> dtype) {
     if (!dtype && of_doubles) dtype = DType::Float32;  // a list of Python floats
     return cast_to(std::move(tensor), dtype);
   }
+  Tracer::cannot_repeat("it makes a tensor of an array");
   if (PyObject_CheckBuffer(data) || PyObject_HasAttrString(data, "__array__")) {
     return cast_to(from_array(as_numpy_array(data).ptr()), dtype);
   }

@@ -154,6 +154,9 @@ void add_cells(nb::module_& module) {
       .def("_find", find)
       .def("_set_cell", [](Cell& self, const std::string& name,
                            Ref<Cell> child) { self.set_cell(name, std::move(child)); })
+      .def("_note_revision", [](Cell& self) { self.note_revision(); })
+      .def("_adopt_cell", [](Cell& self, const std::string& name,
+                             Ref<Cell> child) { self.adopt_cell(name, std::move(child)); })
       .def("_set_parameter",
            [](Cell& self, const std::string& name, nb::handle parameter) {
              self.set_parameter(name, parameter_from(parameter));

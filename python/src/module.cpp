@@ -8,6 +8,7 @@
 #include "python/src/errors.h"
 #include "python/src/function_object.h"
 #include "python/src/host_lock.h"
+#include "python/src/jit.h"
 #include "python/src/object_reference.h"
 #include "python/src/parameter_object.h"
 #include "python/src/random.h"
@@ -28,6 +29,7 @@ NB_MODULE(_native, module) {
   bind::add_array_exchange(module);
   bind::add_function_type(module);
   bind::add_random(module);
+  bind::add_jit(module);
   bind::add_autodiff(module);
   bind::add_context(module);
   nanobind::module_ nn = module.def_submodule("nn");

@@ -12,6 +12,7 @@
 #include "python/src/tensor_arithmetic.h"
 
 #include "lamella/ir/runtime_interface.h"
+#include "lamella/ir/trace.h"
 #include "lamella/types/half.h"
 
 // After Python.h:
@@ -212,6 +213,7 @@ PyObject* assign_value(PyObject* self, PyObject* value) {
 PyObject* set_data(PyObject* self, PyObject* value) {
   return guarded([&]() -> PyObject* {
     if (!is_tensor(value)) fail(ErrorKind::Type, "[set_data] a Tensor is expected");
+    Tracer::cannot_repeat("it binds a tensor to other data");
     tensor_of(self) = tensor_of(value);
     Py_RETURN_NONE;
   });

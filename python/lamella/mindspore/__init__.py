@@ -13,7 +13,7 @@ from lamella.context import (
     set_context,
     set_device,
 )
-from lamella.jit import JitConfig, jit
+from lamella.jit import JitConfig, jit, jit_class, ms_class, ms_function
 from lamella.mindspore import common, context, dataset, mint, nn, numpy, ops, train
 from lamella.mindspore.common import dtype
 from lamella.mindspore.common.dtype import *

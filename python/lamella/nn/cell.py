@@ -1,14 +1,16 @@
 """Cell: what a layer does in Python. The tree of cells and parameters is kept in C++."""
 
 import collections
-import copy
 import functools
+import weakref
 
-from lamella import _native
+from lamella import _native, jit
 from lamella._native import Tensor
 from lamella.nn.parameter import Parameter
 
 Cell = _native.nn.Cell
+_graph_mode = False
+_tracing = _native.jit.tracing
 _NATIVE_CONSTRUCT = type(Cell.construct)
 
 
@@ -73,6 +75,8 @@ def _hooks(cell, kind):
 
 
 def _with_hooks(self, args, kwargs):
+    if _hooks(self, "_pre_hooks") or _hooks(self, "_forward_hooks"):
+        _native.jit.cannot_repeat("a hook runs")
     for hook, with_kwargs in _hooks(self, "_pre_hooks"):
         replaced = hook(self, args, kwargs) if with_kwargs else hook(self, args)
         if replaced is not None:
@@ -95,6 +99,19 @@ def _with_hooks(self, args, kwargs):
 
 
 def _call(self, *args, **kwargs):
+    if (_graph_mode or "_traces" in self.__dict__) and not _tracing():
+        return jit.traces_of(self).call((self, *args), kwargs)
+    return call_untraced(self, *args, **kwargs)
+
+
+def set_graph_mode(on):
+    """Whether a cell that is called is traced as by jit."""
+    global _graph_mode
+    _graph_mode = on
+
+
+def call_untraced(self, *args, **kwargs):
+    """The call itself."""
     hooked = "_pre_hooks" in self.__dict__ or "_forward_hooks" in self.__dict__
     if _is_native(self) and not hooked and not kwargs:
         return self._run(*args)
@@ -112,6 +129,7 @@ def _has_gradient_of_its_own(cell):
 
 def _with_bprop(cell, args):
     """construct, with bprop(*inputs, output, output's gradient) as its gradient."""
+    _native.jit.cannot_repeat(f"{type(cell).__name__} has a gradient of its own")
     tensors = [i for i, arg in enumerate(args) if isinstance(arg, Tensor)]
     structure = []
 
@@ -147,11 +165,13 @@ def _with_bprop(cell, args):
 class HookHandle:
     """Takes a hook away again."""
 
-    def __init__(self, hooks, key):
-        self._hooks, self._key = hooks, key
+    def __init__(self, cell, hooks, key):
+        self._cell, self._hooks, self._key = weakref.ref(cell), hooks, key
 
     def remove(self):
         self._hooks.pop(self._key, None)
+        if (cell := self._cell()) is not None:
+            cell._note_revision()
 
 
 def _add_hook(cell, kind, hook, prepend, with_kwargs):
@@ -160,9 +180,10 @@ def _add_hook(cell, kind, hook, prepend, with_kwargs):
     hooks = cell.__dict__.setdefault(kind, collections.OrderedDict())
     key = object()
     hooks[key] = (hook, with_kwargs)
+    cell._note_revision()
     if prepend:
         hooks.move_to_end(key, last=False)
-    return HookHandle(hooks, key)
+    return HookHandle(cell, hooks, key)
 
 
 def _register_forward_pre_hook(self, hook_fn, *, prepend=False, with_kwargs=False):
@@ -293,18 +314,19 @@ def _accept(self, *args, **kwargs):
 # ---- Copies and text ----
 
 
-def _deepcopy(self, memo):
-    twin = _made_alike(self)
-    _copy_into(twin, self, memo)
-    return twin
+def _reduce(self):
+    """For copies and pickles: made anew with its arguments, then given its parts."""
+    return _make, (type(self), self._arguments()), _state(self)
 
 
-def _made_alike(cell):
-    """A cell of the same class, made by the nearest class of the package with its arguments."""
-    twin = type(cell).__new__(type(cell))
-    args, kwargs = cell._arguments()
-    _package_class(type(cell)).__init__(twin, *args, **kwargs)
-    return twin
+def _make(kind, arguments):
+    args, kwargs = arguments
+    cell = kind.__new__(kind)
+    # First values that the parts replace; they must not move the generator.
+    random_state = _native.random_state()
+    _package_class(kind).__init__(cell, *args, **kwargs)
+    _native.set_random_state(*random_state)
+    return cell
 
 
 def _package_class(kind):
@@ -312,65 +334,33 @@ def _package_class(kind):
     return next(each for each in kind.__mro__ if each.__module__.startswith(package))
 
 
-def _copy_into(twin, cell, memo):
-    """Gives a fresh cell the values and attributes of another; its layers keep their own parts."""
-    memo[id(cell)] = twin
-    for name, parameter in cell._own_parameters():
-        made = twin._find(name)
-        if made is None:
-            twin._set_parameter(name, copy.deepcopy(parameter, memo))
-            continue
-        made.set_data(Tensor(parameter.asnumpy().copy(), parameter.dtype))
-        made.name, made.requires_grad = parameter.name, parameter.requires_grad
-        memo[id(parameter)] = made
-    for name, child in cell._children():
-        made = twin._find(name)
-        if made is not None and type(made) is type(child):
-            _copy_into(made, child, memo)
-        else:
-            twin._set_cell(name, copy.deepcopy(child, memo))
-    for name, tensor, persistent in cell._own_buffers():
-        twin._set_buffer(name, copy.deepcopy(tensor, memo), persistent)
-    for name, value in cell.__dict__.items():
-        twin.__dict__[name] = value if name == "_made_with" else copy.deepcopy(value, memo)
-    _set_modes(twin, cell.training, cell._compute_dtype)
-
-
-def _set_modes(cell, training, dtype):
-    cell._set_train(training)
-    if dtype is not None:
-        cell._to_float(dtype)
-
-
 def _state(cell):
     return (
-        cell._arguments(), cell._children(), cell._own_parameters(), cell._own_buffers(),
-        (cell.training, cell._compute_dtype), dict(cell.__dict__),
+        cell._children(), cell._own_parameters(), cell._own_buffers(),
+        (cell.training, cell.requires_grad, cell._compute_dtype), dict(cell.__dict__),
     )  # fmt: skip
 
 
-def _restore(kind, state):
-    (args, kwargs), children, parameters, buffers, modes, attributes = state
-    cell = kind.__new__(kind)
-    _package_class(kind).__init__(cell, *args, **kwargs)
+def _set_state(self, state):
+    children, parameters, buffers, (training, requires_grad, dtype), attributes = state
+    self.__dict__.clear()
+    self.__dict__.update(attributes)
+    self._set_train(training)
+    self._set_grad(requires_grad)
+    if dtype is not None:
+        self._to_float(dtype)
+    self._take_parts(children, parameters, buffers)  # which have modes of their own
+
+
+def _take_parts(self, children, parameters, buffers):
+    for name, _ in self._children() + self._own_parameters():
+        self._remove(name)
     for name, parameter in parameters:
-        made = cell._find(name)
-        if made is None:
-            cell._set_parameter(name, parameter)
-        else:
-            made.set_data(parameter)
-            made.name, made.requires_grad = parameter.name, parameter.requires_grad
+        self._set_parameter(name, parameter)
     for name, child in children:
-        cell._set_cell(name, child)
+        self._adopt_cell(name, child)
     for name, tensor, persistent in buffers:
-        cell._set_buffer(name, tensor, persistent)
-    cell.__dict__.update(attributes)
-    _set_modes(cell, *modes)
-    return cell
-
-
-def _reduce(self):
-    return _restore, (type(self), _state(self))
+        self._set_buffer(name, tensor, persistent)
 
 
 def _arguments(self):
@@ -395,8 +385,9 @@ _METHODS = {
     "__delattr__": _delete_attribute,
     "__call__": _call,
     "__repr__": _represent,
-    "__deepcopy__": _deepcopy,
     "__reduce__": _reduce,
+    "__setstate__": _set_state,
+    "_take_parts": _take_parts,
     "_construct": _construct,
     "_arguments": _arguments,
     "extend_repr": lambda self: self._description(),
@@ -445,7 +436,7 @@ def layer(kind):
     @functools.wraps(made)
     def __init__(self, *args, **kwargs):  # noqa: N807
         made(self, *args, **kwargs)
-        self.__dict__.setdefault("_made_with", (args, kwargs))
+        self.__dict__["_made_with"] = (args, kwargs)
 
     kind.__init__ = __init__
     return kind

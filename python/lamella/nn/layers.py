@@ -11,8 +11,30 @@ def _check_format(data_format, name):
         raise ValueError(f"[{name}] data_format must be 'NCHW', got {data_format!r}")
 
 
+def _has_bias(self):
+    return self._find("bias") is not None
+
+
+def _set_has_bias(self, has_bias):
+    if not has_bias:
+        self.bias = None
+    elif not _has_bias(self):
+        raise ValueError(f"[{type(self).__name__}] has_bias follows from the bias: assign one")
+
+
+class _WithBias:
+    """What layers with an optional bias share: whether there is one says the parameter."""
+
+    has_bias = property(_has_bias, _set_has_bias)
+
+    def _or_none(self, *names):
+        for name in names:
+            if self._find(name) is None:
+                self.__dict__[name] = None
+
+
 @layer
-class Dense(_nn.Dense):
+class Dense(_WithBias, _nn.Dense):
     """activation(x weight^T + bias)."""
 
     def __init__(
@@ -28,7 +50,8 @@ class Dense(_nn.Dense):
         super().__init__(
             in_channels, out_channels, weight_init, bias_init, has_bias, activation, dtype
         )
-        self.__dict__.update(in_channels=in_channels, out_channels=out_channels, has_bias=has_bias)
+        self.__dict__.update(in_channels=in_channels, out_channels=out_channels)
+        self._or_none("bias", "activation")
 
 
 @layer
@@ -51,7 +74,7 @@ class Embedding(_nn.Embedding):
 
 
 @layer
-class Conv2d(_nn.Conv2d):
+class Conv2d(_WithBias, _nn.Conv2d):
     """A convolution over images."""
 
     def __init__(
@@ -78,8 +101,8 @@ class Conv2d(_nn.Conv2d):
         self.__dict__.update(
             in_channels=in_channels, out_channels=out_channels, kernel_size=kernel_size,
             stride=stride, pad_mode=pad_mode, padding=padding, dilation=dilation, group=group,
-            has_bias=has_bias,
         )  # fmt: skip
+        self._or_none("bias")
 
 
 def _batch_norm(native, name, with_format=True):

@@ -1,8 +1,10 @@
 """Optimizers and schedules of rates with the arguments MindSpore gives them."""
 
+import functools
+
 from lamella import _native
 from lamella._native import Tensor
-from lamella.nn.cell import _is_native
+from lamella.nn.cell import _is_native, layer
 
 _nn = _native.nn
 
@@ -66,17 +68,26 @@ def _listed(params):
     return listed, bool(listed) and isinstance(listed[0], dict)
 
 
+def _take_parts(self, children, parameters, buffers):
+    """An optimizer follows its parameters; its state gets the values of the other's."""
+    for name, parameter in parameters:
+        self._find(name).set_data(parameter)
+
+
+OptimizerBase._take_parts = _take_parts
+
+
 def _made(kind):
-    """Notes whether the parameters came in groups."""
+    """Notes what it was made with, for copies; parameters given as an iterator are listed."""
     made = kind.__init__
 
-    def __init__(self, *args, **kwargs):  # noqa: N807
-        made(self, *args, **kwargs)
-        self.__dict__["_made_with"] = (args, kwargs)
+    @functools.wraps(made)
+    def __init__(self, params, *args, **kwargs):  # noqa: N807
+        params = list(params)
+        made(self, params, *args, **kwargs)
+        self.__dict__["_made_with"] = ((params, *args), kwargs)
 
-    import functools
-
-    kind.__init__ = functools.wraps(made)(__init__)
+    kind.__init__ = __init__
     return kind
 
 
@@ -86,6 +97,7 @@ class Optimizer(_nn.Optimizer):
     def __init__(self, learning_rate, parameters, weight_decay=0.0, loss_scale=1.0):
         listed, grouped = _listed(parameters)
         super().__init__(learning_rate, listed, weight_decay, loss_scale)
+        self.__dict__["_made_with"] = ((learning_rate, listed, weight_decay, loss_scale), {})
         self.__dict__["is_group"] = grouped
 
 
@@ -157,26 +169,31 @@ class Momentum(_nn.Momentum):
 LearningRateSchedule = _nn.LearningRateSchedule
 
 
+@layer
 class ExponentialDecayLR(_nn.ExponentialDecayLR):
     def __init__(self, learning_rate, decay_rate, decay_steps, is_stair=False):
         super().__init__(learning_rate, decay_rate, decay_steps, is_stair)
 
 
+@layer
 class NaturalExpDecayLR(_nn.NaturalExpDecayLR):
     def __init__(self, learning_rate, decay_rate, decay_steps, is_stair=False):
         super().__init__(learning_rate, decay_rate, decay_steps, is_stair)
 
 
+@layer
 class InverseDecayLR(_nn.InverseDecayLR):
     def __init__(self, learning_rate, decay_rate, decay_steps, is_stair=False):
         super().__init__(learning_rate, decay_rate, decay_steps, is_stair)
 
 
+@layer
 class CosineDecayLR(_nn.CosineDecayLR):
     def __init__(self, min_lr, max_lr, decay_steps):
         super().__init__(min_lr, max_lr, decay_steps)
 
 
+@layer
 class PolynomialDecayLR(_nn.PolynomialDecayLR):
     def __init__(
         self, learning_rate, end_learning_rate, decay_steps, power, update_decay_steps=False
@@ -186,6 +203,7 @@ class PolynomialDecayLR(_nn.PolynomialDecayLR):
         )
 
 
+@layer
 class WarmUpLR(_nn.WarmUpLR):
     def __init__(self, learning_rate, warmup_steps):
         super().__init__(learning_rate, warmup_steps)

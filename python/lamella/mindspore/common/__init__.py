@@ -1,6 +1,6 @@
 """Tensors and dtypes."""
 
-from lamella.jit import JitConfig, jit
+from lamella.jit import JitConfig, jit, jit_class, ms_class, ms_function
 from lamella.mindspore.common import dtype
 from lamella.mindspore.common.dtype import *
 from lamella.mindspore.common.initializer import initializer

@@ -1,3 +1,3 @@
 """mindspore.common.api."""
 
-from lamella.jit import JitConfig, jit
+from lamella.jit import JitConfig, jit, jit_class, ms_class, ms_function

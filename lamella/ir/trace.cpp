@@ -1,0 +1,237 @@
+// Following a program, and recording it again.
+#include "lamella/ir/trace.h"
+
+#include <algorithm>
+
+#include "lamella/ir/window.h"
+
+namespace lamella {
+
+namespace {
+
+thread_local Tracer* tracer_of_thread = nullptr;
+
+// Puts the layer that operations belong to back when it ends.
+class LayerKept {
+ public:
+  ~LayerKept() { set_current_layer(outer); }
+  const char* const outer = current_layer();
+};
+
+}  // namespace
+
+std::atomic<int> Tracer::running{0};
+
+Tracer* Tracer::of_thread() {
+  return tracer_of_thread;
+}
+
+TracingPaused::TracingPaused() : tracer_(Tracer::current()) {
+  if (tracer_ != nullptr) tracer_of_thread = nullptr;
+}
+
+TracingPaused::~TracingPaused() {
+  if (tracer_ != nullptr) tracer_of_thread = tracer_;
+}
+
+Tracer::Tracer(std::span<const Tensor> arguments, std::function<SourceLocation()> locate)
+    : locate_(std::move(locate)) {
+  LAMELLA_CHECK(tracer_of_thread == nullptr);
+  for (const Tensor& argument : arguments) arguments_.push_back(argument.storage());
+  tracer_of_thread = this;
+  running.fetch_add(1, std::memory_order_relaxed);
+}
+
+Tracer::~Tracer() {
+  tracer_of_thread = nullptr;
+  running.fetch_sub(1, std::memory_order_relaxed);
+}
+
+void Tracer::give_up(std::string why) {
+  if (!reason_) reason_ = Reason{std::move(why), locate_()};
+}
+
+// ---- Slots ----
+
+uint32_t Tracer::new_slot(const Ref<Value>& value) {
+  const auto slot = static_cast<uint32_t>(trace_->constants_.size());
+  trace_->constants_.emplace_back();
+  slots_[value.get()] = slot;
+  held_.push_back(value);
+  return slot;
+}
+
+std::optional<uint32_t> Tracer::slot_of(const Ref<Value>& value) {
+  if (const auto found = slots_.find(value.get()); found != slots_.end()) return found->second;
+  if (!value->is_number()) {
+    give_up("it uses a tensor that was made in a way a trace cannot repeat");
+    return std::nullopt;
+  }
+  constant(value);
+  return slots_.at(value.get());
+}
+
+Trace::Place Tracer::place_of(Storage& storage) const {
+  for (size_t i = 0; i < arguments_.size(); ++i) {
+    if (arguments_[i].get() == &storage) return {.argument = static_cast<int>(i), .storage = {}};
+  }
+  return {.argument = -1, .storage = Ref<Storage>(&storage)};
+}
+
+// ---- What happens ----
+
+void Tracer::constant(const Ref<Value>& value) {
+  trace_->constants_[new_slot(value)] = value;
+}
+
+void Tracer::read(Storage& storage, const Ref<Value>& value) {
+  if (reason_ || made_here_.contains(&storage)) return;
+  if (slots_.contains(value.get())) {
+    // Two tensors that happen to share one value now may hold two at the next call.
+    const auto from = read_from_.find(value.get());
+    if (from != read_from_.end() && from->second != &storage) {
+      give_up("two of the tensors it reads share one value");
+    }
+    return;
+  }
+  const uint32_t slot = new_slot(value);
+  read_from_[value.get()] = &storage;
+  trace_->steps_.push_back(
+      {.kind = Trace::Kind::Read, .given = {}, .results = {slot}, .place = place_of(storage)});
+}
+
+void Tracer::wrote(Storage& storage, const Ref<Value>& value) {
+  if (reason_ || made_here_.contains(&storage)) return;
+  const std::optional<uint32_t> slot = slot_of(value);
+  if (!slot) return;
+  trace_->steps_.push_back(
+      {.kind = Trace::Kind::Write, .given = {*slot}, .results = {}, .place = place_of(storage)});
+}
+
+void Tracer::recorded(const Node& node) {
+  if (reason_) return;
+  Trace::Step step{.kind = Trace::Kind::Record};
+  step.operation = {.op = &node.op(),
+                    .attributes = node.attributes_ref(),
+                    .location = node.location(),
+                    .layer = node.layer(),
+                    .operand_types = {},
+                    .result_types = {}};
+  for (const Ref<Value>& operand : node.operands()) {
+    const std::optional<uint32_t> slot = slot_of(operand);
+    if (!slot) return;
+    step.given.push_back(*slot);
+    step.operation.operand_types.push_back(operand->type());
+  }
+  for (const Ref<Value>& result : node.results()) {
+    step.results.push_back(new_slot(result));
+    step.operation.result_types.push_back(result->type());
+  }
+  trace_->steps_.push_back(std::move(step));
+}
+
+void Tracer::called(HostFunction function, std::span<const Ref<Value>> given,
+                    std::span<const Ref<Value>> results) {
+  if (reason_) return;
+  Trace::Step step{.kind = Trace::Kind::Call};
+  for (const Ref<Value>& value : given) {
+    const std::optional<uint32_t> slot = slot_of(value);
+    if (!slot) return;
+    step.given.push_back(*slot);
+  }
+  for (const Ref<Value>& value : results) step.results.push_back(new_slot(value));
+  step.function = std::move(function);
+  trace_->steps_.push_back(std::move(step));
+}
+
+// ---- The result ----
+
+Ref<Trace> Tracer::finish(std::span<const Tensor> outputs) {
+  {
+    const TracingPaused paused;
+    for (size_t i = 0; i < outputs.size() && !reason_; ++i) {
+      LAMELLA_CHECK(made_here(outputs[i]));
+      const std::optional<uint32_t> slot = slot_of(outputs[i].value());
+      size_t same = 0;
+      while (outputs[same].storage() != outputs[i].storage()) ++same;
+      if (slot) trace_->outputs_.push_back({*slot, same});
+    }
+  }
+  if (reason_) return nullptr;
+  drop_unused();
+  return trace_;
+}
+
+// Leaves out what no output, write or call depends on: it would not run anyway.
+void Tracer::drop_unused() {
+  std::vector<bool> used(trace_->constants_.size(), false);
+  for (const Trace::Output& output : trace_->outputs_) used[output.slot] = true;
+  std::vector<Trace::Step> kept;
+  for (size_t i = trace_->steps_.size(); i-- > 0;) {
+    Trace::Step& step = trace_->steps_[i];
+    const bool acts = step.kind == Trace::Kind::Write || step.kind == Trace::Kind::Call;
+    const bool needed = std::any_of(step.results.begin(), step.results.end(),
+                                    [&](uint32_t slot) { return used[slot]; });
+    if (!acts && !needed) continue;
+    for (uint32_t slot : step.given) used[slot] = true;
+    trace_->operations_ += step.kind == Trace::Kind::Record;
+    kept.push_back(std::move(step));
+  }
+  std::reverse(kept.begin(), kept.end());
+  trace_->steps_ = std::move(kept);
+}
+
+std::vector<Tensor> Trace::replay(std::span<const Ref<Storage>> arguments) const {
+  Window& window = Window::of_thread();
+  std::vector<Ref<Value>> values = constants_;
+  const auto storage_at = [&](const Place& place) -> Storage& {
+    return place.argument >= 0 ? *arguments[static_cast<size_t>(place.argument)] : *place.storage;
+  };
+  const LayerKept layer;
+  std::vector<Value*> operands;
+  std::vector<Ref<Value>> given;
+  for (const Step& step : steps_) {
+    switch (step.kind) {
+      case Kind::Read:
+        values[step.results[0]] = storage_at(step.place).current();
+        break;
+      case Kind::Write:
+        storage_at(step.place).replace(values[step.given[0]]);
+        break;
+      case Kind::Record: {
+        const Operation& operation = step.operation;
+        operands.clear();
+        bool as_traced = true;
+        for (size_t i = 0; i < step.given.size(); ++i) {
+          operands.push_back(values[step.given[i]].get());
+          as_traced = as_traced && operands[i]->type() == operation.operand_types[i];
+        }
+        set_current_layer(operation.layer != nullptr ? operation.layer : layer.outer);
+        // A parameter may have come to lie in memory in another way; then types are inferred.
+        const Results results =
+            as_traced
+                ? window.record_known(*operation.op, operands, operation.attributes,
+                                      operation.result_types, operation.location)
+                : window.record(*operation.op, operands, operation.attributes, operation.location);
+        for (size_t i = 0; i < results.size(); ++i) values[step.results[i]] = results[i];
+        break;
+      }
+      case Kind::Call: {
+        given.clear();
+        for (uint32_t slot : step.given) given.push_back(values[slot]);
+        const std::vector<Ref<Value>> made = step.function(given);
+        LAMELLA_CHECK(made.size() == step.results.size());
+        for (size_t i = 0; i < made.size(); ++i) values[step.results[i]] = made[i];
+        break;
+      }
+    }
+  }
+  std::vector<Tensor> outputs;
+  for (size_t i = 0; i < outputs_.size(); ++i) {
+    const auto [slot, same] = outputs_[i];
+    outputs.push_back(same < i ? outputs[same] : Tensor(values[slot]));
+  }
+  return outputs;
+}
+
+}  // namespace lamella

@@ -1,0 +1,146 @@
+// Traces: what a piece of a program recorded, kept so that it can be recorded again without running
+// the program. jit is built on them (docs/decisions/0006-jit-records-again.md).
+//
+// A trace holds operations, not values: where each operand came from, which storages were read and
+// written, which host functions were called, in order. Replaying it goes through the thread's
+// window like any other program, so everything that holds for the window holds for a trace: the
+// same fusion, gradients, failure and bits.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "lamella/ir/tensor.h"
+
+namespace lamella {
+
+// A function with state outside of tensors that is called again at every replay (a draw of random
+// numbers, an optimizer's step): from the values it is given to those it makes.
+using HostFunction = std::function<std::vector<Ref<Value>>(std::span<const Ref<Value>> given)>;
+
+class LAMELLA_API Trace : public RefCounted<Trace> {
+ public:
+  // Records everything again, with `arguments` in the place of the arguments it was traced with,
+  // and gives a new tensor for each output. Types of arguments must be those it was traced with.
+  std::vector<Tensor> replay(std::span<const Ref<Storage>> arguments) const;
+
+  // The number of operations recorded by a replay.
+  size_t size() const { return operations_; }
+
+ private:
+  friend class Tracer;
+
+  // A storage that exists apart from the trace: an argument, or one it holds.
+  struct Place {
+    int argument = -1;
+    Ref<Storage> storage;
+  };
+  struct Operation {
+    const Operator* op;
+    Ref<const Attributes> attributes;
+    SourceLocation location;
+    const char* layer;
+    std::vector<TensorType> operand_types, result_types;
+  };
+  enum class Kind : uint8_t { Read, Write, Record, Call };
+  // Slots are numbers of values. Read: results[0] from place; Write: given[0] to place.
+  struct Step {
+    Kind kind;
+    std::vector<uint32_t> given, results;
+    Place place = {};
+    Operation operation = {};
+    HostFunction function = {};
+  };
+
+  std::vector<Step> steps_;
+  std::vector<Ref<Value>> constants_;  // by slot; null for those that steps make
+  struct Output {
+    uint32_t slot;
+    size_t same_as;  // the first output that is a handle of the same tensor
+  };
+  std::vector<Output> outputs_;
+  size_t operations_ = 0;
+};
+
+// Follows what this thread does while it lives, which goes on as usual.
+class LAMELLA_API Tracer {
+ public:
+  // `locate` tells the line of the program that is being run, for give_up.
+  Tracer(std::span<const Tensor> arguments, std::function<SourceLocation()> locate);
+  ~Tracer();
+  Tracer(const Tracer&) = delete;
+
+  // The tracer of this thread; null if there is none or it is paused.
+  static Tracer* current() {
+    return running.load(std::memory_order_relaxed) == 0 ? nullptr : of_thread();
+  }
+  // Says, if this thread is traced, that its program cannot be repeated from a trace, and why.
+  static void cannot_repeat(const char* why) {
+    if (Tracer* tracer = current()) tracer->give_up(why);
+  }
+
+  // ---- What happens ----
+
+  void recorded(const Node& node);
+  void created(const Storage& storage) { made_here_.insert(&storage); }
+  void read(Storage& storage, const Ref<Value>& value);
+  void wrote(Storage& storage, const Ref<Value>& value);
+  // A value that is the same at every run.
+  void constant(const Ref<Value>& value);
+  // `function` was called with `given` and made `results`, and is to be called at every replay.
+  void called(HostFunction function, std::span<const Ref<Value>> given,
+              std::span<const Ref<Value>> results);
+  // Keeps the first reason.
+  void give_up(std::string why);
+
+  // ---- The result ----
+
+  struct Reason {
+    std::string why;
+    SourceLocation location;
+  };
+  const std::optional<Reason>& reason() const { return reason_; }
+  // Whether a tensor was made while tracing.
+  bool made_here(const Tensor& tensor) const { return made_here_.contains(tensor.storage().get()); }
+  // The trace, or null with a reason. `outputs` must have been made here; two of one storage become
+  // two handles of one tensor.
+  Ref<Trace> finish(std::span<const Tensor> outputs);
+
+ private:
+  friend class TracingPaused;
+  static std::atomic<int> running;
+  static Tracer* of_thread();
+
+  uint32_t new_slot(const Ref<Value>& value);
+  std::optional<uint32_t> slot_of(const Ref<Value>& value);
+  Trace::Place place_of(Storage& storage) const;
+  void drop_unused();
+
+  Ref<Trace> trace_{new Trace};
+  std::vector<Ref<Storage>> arguments_;
+  std::function<SourceLocation()> locate_;
+  std::unordered_set<const Storage*> made_here_;
+  std::unordered_map<const Value*, uint32_t> slots_;
+  std::unordered_map<const Value*, const Storage*> read_from_;
+  std::vector<Ref<Value>> held_;  // so that no address is used again
+  std::optional<Reason> reason_;
+};
+
+// Lets this thread do what a trace must not see: runs of the window, host functions.
+class LAMELLA_API TracingPaused {
+ public:
+  TracingPaused();
+  ~TracingPaused();
+  TracingPaused(const TracingPaused&) = delete;
+
+ private:
+  Tracer* tracer_;
+};
+
+}  // namespace lamella
