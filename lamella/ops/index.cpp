@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "lamella/ops/functions.h"
+#include "lamella/ops/selection.h"
 #include "lamella/ops/tensor_operators.h"
 
 namespace lamella {
@@ -280,8 +281,7 @@ class Indexing {
     for (int i = 0; i < given.rank(); ++i) shape.erase(axis);
     shape.insert(axis, joined);
     path_.reshape(shape);
-    const auto count = static_cast<int64_t>(ops::sum(given).item());
-    positions_.push_back(ops::mask_positions(path_.at_caller(given), Shape{count}));
+    positions_.push_back(ops::picked(path_.at_caller(given)));
     source_axis_ += given.rank();
   }
 
