@@ -15,6 +15,7 @@ namespace lamella::kernels {
 namespace {
 
 constexpr int64_t kTaskElements = 8192;           // enough for a task of its own
+constexpr int64_t kShortRow = 64;                 // sorted whole where only k are wanted
 constexpr int64_t kSharedRow = int64_t{1} << 16;  // from here on threads may share a row
 
 bool fits_packed(const TensorView& x, int64_t length) {
@@ -92,8 +93,8 @@ Entry entry_of(typename Order::Element element, int64_t position, bool descendin
   return Entry::of(descending ? static_cast<Key>(~key) : key, position);
 }
 
-// The k smallest entries of the elements [begin, end) of a row, in no order, in `kept`, which has
-// room for `capacity`. Returns how many there are.
+// Fewer than `capacity` entries of the elements [begin, end) of a row, the k smallest among them,
+// in no order, in `kept`. Returns how many there are.
 template <typename Order, typename Entry>
 int64_t keep_smallest(const typename Order::Element* row, int64_t step, int64_t begin, int64_t end,
                       bool descending, int64_t k, Entry* kept, int64_t capacity) {
@@ -110,13 +111,33 @@ int64_t keep_smallest(const typename Order::Element* row, int64_t step, int64_t 
     bounded = true;
     count = k;
   }
-  if (count <= k) return count;
-  std::nth_element(kept, kept + k - 1, kept + count);
-  return k;
+  return count;
+}
+
+// The same of a whole row cut into chunks that threads share; `kept` has room for each of them.
+template <typename Order, typename Entry>
+int64_t keep_smallest_of_chunks(const typename Order::Element* row, int64_t step, int64_t n,
+                                int64_t chunks, bool descending, int64_t k, Entry* kept,
+                                int64_t capacity) {
+  std::vector<int64_t> counts(static_cast<size_t>(chunks));
+  parallel_for(chunks, 1, [&](int64_t first, int64_t last) {
+    for (int64_t chunk = first; chunk < last; ++chunk) {
+      counts[static_cast<size_t>(chunk)] =
+          keep_smallest<Order, Entry>(row, step, chunk * n / chunks, (chunk + 1) * n / chunks,
+                                      descending, k, kept + chunk * capacity, capacity);
+    }
+  });
+  int64_t count = counts[0];
+  for (int64_t chunk = 1; chunk < chunks; ++chunk) {
+    const int64_t more = counts[static_cast<size_t>(chunk)];
+    std::copy_n(kept + chunk * capacity, more, kept + count);
+    count += more;
+  }
+  return count;
 }
 
 int64_t top_k_capacity(int64_t length, int64_t k) {
-  return std::min(length, 2 * k + 256);
+  return std::min(length + 1, 2 * k + 256);  // short rows never fill it
 }
 
 void check_rows(const char* operation, const TensorView& x, const TensorView& values,
@@ -195,32 +216,26 @@ void top_k(const TensorView& x, int axis, SortOrder order, const TensorView& val
   void* memory = parts.take(bytes);
   with_types("top_k", x, n, [&]<typename Order, typename Entry>(Order, Entry) {
     using Element = typename Order::Element;
-    for_each_row<Element>(division, rows, x, values, positions, static_cast<Entry*>(memory),
-                          division.chunks * capacity,
-                          [&](const Element* row, Element* best, int64_t* places, Entry* kept) {
-                            std::vector<int64_t> counts(static_cast<size_t>(division.chunks));
-                            parallel_for(division.chunks, 1, [&](int64_t first, int64_t last) {
-                              for (int64_t chunk = first; chunk < last; ++chunk) {
-                                counts[static_cast<size_t>(chunk)] = keep_smallest<Order, Entry>(
-                                    row, rows.x_step, chunk * n / division.chunks,
-                                    (chunk + 1) * n / division.chunks, descending, k,
-                                    kept + chunk * capacity, capacity);
-                              }
-                            });
-                            int64_t count = counts[0];
-                            for (int64_t chunk = 1; chunk < division.chunks; ++chunk) {
-                              const int64_t more = counts[static_cast<size_t>(chunk)];
-                              std::copy_n(kept + chunk * capacity, more, kept + count);
-                              count += more;
-                            }
-                            if (count > k) std::nth_element(kept, kept + k - 1, kept + count);
-                            std::sort(kept, kept + k);
-                            for (int64_t i = 0; i < k; ++i) {
-                              const int64_t place = kept[i].position();
-                              best[i * rows.values_step] = row[place * rows.x_step];
-                              places[i * rows.positions_step] = place;
-                            }
-                          });
+    for_each_row<Element>(
+        division, rows, x, values, positions, static_cast<Entry*>(memory),
+        division.chunks * capacity,
+        [&](const Element* row, Element* best, int64_t* places, Entry* kept) {
+          int64_t count;
+          if (division.chunks == 1) {
+            count =
+                keep_smallest<Order, Entry>(row, rows.x_step, 0, n, descending, k, kept, capacity);
+          } else {
+            count = keep_smallest_of_chunks<Order, Entry>(row, rows.x_step, n, division.chunks,
+                                                          descending, k, kept, capacity);
+          }
+          if (count > kShortRow) std::nth_element(kept, kept + k - 1, kept + count);
+          std::sort(kept, kept + (count > kShortRow ? k : count));
+          for (int64_t i = 0; i < k; ++i) {
+            const int64_t place = kept[i].position();
+            best[i * rows.values_step] = row[place * rows.x_step];
+            places[i * rows.positions_step] = place;
+          }
+        });
   });
 }
 

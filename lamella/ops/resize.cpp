@@ -7,56 +7,75 @@ namespace lamella {
 
 namespace {
 
-// For each place of an axis of `to` elements the place before it among `from` elements, and how far
-// it is on the way to the next one, as a fraction with a known denominator: all in integers, so
-// exact.
+// How the places of the result lie on x: as cells of one whole whose centres are compared, with the
+// first and last elements on each other, or with the first elements on each other and steps of
+// from / to.
+enum class Coordinates : uint8_t { HalfPixel, AlignCorners, Asymmetric };
+
+Coordinates coordinates_of(const std::string& name) {
+  if (name == "half_pixel") return Coordinates::HalfPixel;
+  if (name == "align_corners") return Coordinates::AlignCorners;
+  if (name == "asymmetric") return Coordinates::Asymmetric;
+  fail(ErrorKind::Value,
+       "[resize] coordinates must be 'half_pixel', 'align_corners' or 'asymmetric', got '{}'",
+       name);
+}
+
+Tensor size_number(Dim size) {
+  return Tensor(Value::size(DType::Int64, size));
+}
+
+// For each of `to` places where it lies among `from` elements, as a fraction in integers.
 struct Places {
-  Tensor before, numerator;
+  Tensor numerator;
   Dim denominator;
 };
 
-Places linear_places(Dim from, Dim to, bool align_corners) {
+Places places_of(Dim from, Dim to, Coordinates coordinates) {
   const Tensor number = ops::element_numbers(Shape{to});
-  const auto size = [](Dim dim) { return Tensor(Value::size(DType::Int64, dim)); };
-  if (align_corners) {
-    // The first and last elements keep their places.
-    const Dim steps = to.is(1) ? Dim(1) : to - 1;
-    const Tensor scaled = number * size(from - 1);
-    return {ops::floor_divide(scaled, size(steps)), ops::mod(scaled, size(steps)), steps};
+  switch (coordinates) {
+    case Coordinates::AlignCorners:
+      return {number * size_number(from - 1), to.is(1) ? Dim(1) : to - 1};
+    case Coordinates::Asymmetric:
+      return {number * size_number(from), to};
+    default:  // (number + 1/2) from / to - 1/2
+      return {(number * 2 + 1) * size_number(from) - size_number(to), to * 2};
   }
-  // Elements are cells: (number + 1/2) from / to - 1/2, not below 0.
-  const Dim steps = to * 2;
-  const Tensor scaled = ops::maximum((number * 2 + 1) * size(from) - size(to), 0);
-  return {ops::floor_divide(scaled, size(steps)), ops::mod(scaled, size(steps)), steps};
 }
 
-Tensor resized_linear(const Tensor& x, int64_t axis, Dim to, bool align_corners) {
+// Straight from one element to the next; before the first one the first.
+Tensor resized_linear(const Tensor& x, int64_t axis, Dim to, Coordinates coordinates) {
   const Dim from = x.shape()[static_cast<size_t>(axis)];
-  const Places places = linear_places(from, to, align_corners);
-  const Tensor last = Tensor(Value::size(DType::Int64, from - 1));
-  const Tensor low = ops::gather(x, ops::minimum(places.before, last), axis, false, "resize");
-  const Tensor high = ops::gather(x, ops::minimum(places.before + 1, last), axis, false, "resize");
+  const Places places = places_of(from, to, coordinates);
+  const Tensor at = ops::maximum(places.numerator, 0);
+  const Tensor denominator = size_number(places.denominator), last = size_number(from - 1);
+  const Tensor before = ops::floor_divide(at, denominator);
+  const Tensor low = ops::gather(x, ops::minimum(before, last), axis, false, "resize");
+  const Tensor high = ops::gather(x, ops::minimum(before + 1, last), axis, false, "resize");
   Shape along(static_cast<uint32_t>(x.rank()), Dim(1));
   along[static_cast<size_t>(axis)] = to;
-  const Tensor way = ops::reshape(
-      ops::cast(places.numerator, x.dtype()) / Tensor(Value::size(x.dtype(), places.denominator)),
-      along);
+  const Tensor way = ops::reshape(ops::cast(ops::mod(at, denominator), x.dtype()) /
+                                      Tensor(Value::size(x.dtype(), places.denominator)),
+                                  along);
   return low * (1 - way) + high * way;
 }
 
-Tensor resized_nearest(const Tensor& x, int64_t axis, Dim to) {
+// The element whose cell a place falls into; with Asymmetric coordinates the one before it.
+Tensor resized_nearest(const Tensor& x, int64_t axis, Dim to, Coordinates coordinates) {
   const Dim from = x.shape()[static_cast<size_t>(axis)];
-  const Tensor scaled = ops::element_numbers(Shape{to}) * Tensor(Value::size(DType::Int64, from));
-  const Tensor places = ops::floor_divide(scaled, Tensor(Value::size(DType::Int64, to)));
-  return ops::gather(x, places, axis, false, "resize");
+  const Places places = places_of(from, to, coordinates);
+  Tensor at = places.numerator * 2;
+  if (coordinates != Coordinates::Asymmetric) at = at + size_number(places.denominator);
+  const Tensor number = ops::floor_divide(at, size_number(places.denominator * 2));
+  return ops::gather(x, ops::minimum(number, size_number(from - 1)), axis, false, "resize");
 }
 
 }  // namespace
 
-LAMELLA_OP(resize, (Operand x, Axes size, std::string mode = "nearest", bool align_corners = false),
-    .doc = "The spatial axes of x (batch, channels, ...) resampled to `size`: 'nearest' takes the element at "
-           "floor(i n / size); 'linear' goes straight from one element's centre to the next, along each axis in turn. "
-           "align_corners lays the first and last elements onto those of the result.",
+LAMELLA_OP(resize, (Operand x, Axes size, std::string mode = "nearest", std::string coordinates = "half_pixel"),
+    .doc = "The spatial axes of x (batch, channels, ...) resampled to `size`, one after the other: 'nearest' takes one "
+           "element, 'linear' goes straight from one to the next. Place i of n lies at (i + 1/2) from / n - 1/2 "
+           "('half_pixel'), i (from - 1) / (n - 1) ('align_corners') or i from / n ('asymmetric', where 'nearest' is floor).",
     .accepts = kFloats,
     .infer = [](InferCall& call) {
       TensorType result = call.operand(0);
@@ -65,9 +84,7 @@ LAMELLA_OP(resize, (Operand x, Axes size, std::string mode = "nearest", bool ali
       if (mode != "nearest" && mode != "linear") {
         fail(ErrorKind::Value, "[resize] mode must be 'nearest' or 'linear', got '{}'", mode);
       }
-      if (mode == "nearest" && call.attribute<bool>(2)) {
-        fail(ErrorKind::Value, "[resize] align_corners is for mode 'linear'");
-      }
+      coordinates_of(call.attribute<std::string>(2));
       if (result.shape.size() < 3 || size.size() != result.shape.size() - 2) {
         fail(ErrorKind::Value, "[resize] size must have one number a spatial axis, got {} (x: {})",
              text(AttributeValue(size)), text(result));
@@ -84,17 +101,21 @@ LAMELLA_OP(resize, (Operand x, Axes size, std::string mode = "nearest", bool ali
     .lower = composite([](const CompositeCall& call) {
       Tensor x = call[0];
       const Axes& size = call.attribute<Axes>(0);
+      const Coordinates coordinates = coordinates_of(call.attribute<std::string>(2));
       for (size_t i = 0; i < size.size(); ++i) {
         const auto axis = static_cast<int64_t>(i + 2);
         if (x.shape()[i + 2].is(size[i])) continue;
-        x = call.attribute<std::string>(1) == "nearest" ? resized_nearest(x, axis, size[i])
-                                                        : resized_linear(x, axis, size[i], call.attribute<bool>(2));
+        x = call.attribute<std::string>(1) == "nearest" ? resized_nearest(x, axis, size[i], coordinates)
+                                                        : resized_linear(x, axis, size[i], coordinates);
       }
       return std::vector{x};
     }),
     .vjp = from_composite,
-    .reference = numpy("resize(x, size, mode, align_corners)", 8), .cost = Cost{8},
-    .samples = Samples{"randn(2, 3, 4), size=(7,)", "randn(1, 2, 3, 5), size=(6, 3)", "randn(1, 2, 3, 5), size=(7, 4), mode='linear'",
-                       "randn(2, 1, 4, 3), size=(5, 6), mode='linear', align_corners=True", "randn(1, 1, 4), size=(1,), mode='linear', align_corners=True"})
+    .reference = numpy("resize(x, size, mode, coordinates)", 8), .cost = Cost{8},
+    .samples = Samples{"randn(2, 3, 4), size=(7,)", "randn(1, 2, 3, 5), size=(6, 3), coordinates='asymmetric'",
+                       "randn(1, 2, 3, 5), size=(7, 4), coordinates='align_corners'", "randn(1, 2, 3, 5), size=(7, 4), mode='linear'",
+                       "randn(2, 1, 4, 3), size=(5, 6), mode='linear', coordinates='align_corners'",
+                       "randn(1, 1, 4), size=(1,), mode='linear', coordinates='align_corners'",
+                       "randn(2, 1, 4, 3), size=(3, 7), mode='linear', coordinates='asymmetric'"})
 
 }  // namespace lamella

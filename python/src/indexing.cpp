@@ -119,7 +119,7 @@ void add_indexing(nb::module_& module) {
         }
         return ops::index_update(whole, to_indices(key.ptr()), part, update_from(mode));
       },
-      nb::arg("x"), nb::arg("key"), nb::arg("value"), nb::arg("mode"),
+      nb::arg("x"), nb::arg("key").none(), nb::arg("value"), nb::arg("mode"),
       "x with the elements x[key] combined with value; repeated places count each time.");
 }
 

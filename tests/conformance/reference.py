@@ -248,16 +248,21 @@ def adaptive_max_pool(x, size):
     return [values, places]
 
 
-def resize(x, size, mode, align_corners):
+def resize(x, size, mode, coordinates):
     for axis, to in enumerate(size, 2):
-        n = x.shape[axis]
-        if mode == "nearest":
-            x = np.take(x, np.arange(to) * n // to, axis)
+        n, numbers = x.shape[axis], np.arange(to)
+        if n == to:
             continue
-        if align_corners:
-            at = np.arange(to) * (n - 1) / max(to - 1, 1)
-        else:
-            at = np.maximum((np.arange(to) + 0.5) * n / to - 0.5, 0)
+        at = {
+            "half_pixel": (numbers + 0.5) * n / to - 0.5,
+            "align_corners": numbers * (n - 1) / max(to - 1, 1),
+            "asymmetric": numbers * n / to,
+        }[coordinates]
+        if mode == "nearest":
+            # A hair to the right, so that halves and whole numbers do not hang on rounding.
+            shift = 0.0 if coordinates == "asymmetric" else 0.5
+            x = np.take(x, np.clip(np.floor(at + shift + 1e-9), 0, n - 1).astype(int), axis)
+            continue
         known = np.moveaxis(x, axis, -1)
         rows = [np.interp(at, np.arange(n), row) for row in known.reshape(-1, n)]
         x = np.moveaxis(np.reshape(rows, (*known.shape[:-1], to)), -1, axis)
