@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "lamella/ops/functions.h"
+#include "lamella/ops/selection.h"
 #include "lamella/ops/tensor_operators.h"
 
 namespace lamella {
@@ -169,7 +170,7 @@ class Indexing {
       ellipses += index.kind() == Index::Kind::Ellipsis;
     }
     if (ellipses > 1)
-      fail(ErrorKind::Value, "[index] only one ellipsis may stand among the indices");
+      fail(ErrorKind::Index, "[index] only one ellipsis may stand among the indices");
     const int64_t left = x.rank() - used;
     if (left < 0) {
       fail(ErrorKind::Index, "[index] {} indices for the {} axes of x (x: {})", used, x.rank(),
@@ -258,8 +259,13 @@ class Indexing {
       ++source_axis_;
       return;
     }
-    const Tensor given = index.positions();
+    Tensor given = index.positions();
     if (given.dtype() != DType::Bool) {
+      if (!is_integer(given.dtype())) {
+        fail(ErrorKind::Index, "[index] positions must be integers or bools, got {}",
+             text(given.type()));
+      }
+      if (size_of(given.dtype()) < 4) given = ops::cast(given, DType::Int64);
       const Tensor places = ops::check_indices(path_.at_caller(given), path_.number(size(axis)),
                                                path_.number(std::numeric_limits<int64_t>::min()),
                                                source_axis_, true, "index");
@@ -280,8 +286,7 @@ class Indexing {
     for (int i = 0; i < given.rank(); ++i) shape.erase(axis);
     shape.insert(axis, joined);
     path_.reshape(shape);
-    const auto count = static_cast<int64_t>(ops::sum(given).item());
-    positions_.push_back(ops::mask_positions(path_.at_caller(given), Shape{count}));
+    positions_.push_back(ops::picked(path_.at_caller(given)));
     source_axis_ += given.rank();
   }
 

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "lamella/kernels/copy.h"
+#include "lamella/kernels/mask.h"
 #include "lamella/ops/functions.h"
 #include "lamella/ops/infer_rules.h"
 #include "lamella/ops/tensor_operators.h"
@@ -337,23 +338,10 @@ LAMELLA_OP(mask_positions, (Operand mask, Shape count),
       call.results.push_back({DType::Int64, Layout::RowMajor, call.attribute<Shape>(0)});
     },
     .lower = kernel({.run = [](const KernelCall& call) {
-                       const TensorView &mask = call.operands[0], &out = call.results[0];
-                       int64_t found = 0, number = 0;
-                       Axes at(mask.sizes.size(), 0);
-                       for (; number < mask.count(); ++number) {
-                         int64_t offset = 0;
-                         for (size_t axis = 0; axis < at.size(); ++axis) offset += at[axis] * mask.strides[axis];
-                         if (mask.as<uint8_t>()[offset] != 0) {
-                           if (found < out.count()) out.as<int64_t>()[found] = number;
-                           ++found;
-                         }
-                         for (size_t axis = at.size(); axis-- > 0;) {
-                           if (++at[axis] < mask.sizes[axis]) break;
-                           at[axis] = 0;
-                         }
-                       }
-                       if (found != out.count()) {
-                         fail(ErrorKind::Value, "[mask_positions] the mask has {} true elements, count says {}", found, out.count());
+                       const int64_t found = kernels::mask_positions(call.operands[0], call.results[0]);
+                       if (found != call.results[0].count()) {
+                         fail(ErrorKind::Value, "[mask_positions] the mask has {} true elements, count says {}", found,
+                              call.results[0].count());
                        }
                      },
                      .strided_operands = true, .may_fail = true}),

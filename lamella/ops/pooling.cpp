@@ -331,4 +331,64 @@ LAMELLA_OP(adaptive_avg_pool, (Operand x, Axes size),
     .reference = numpy("adaptive_avg_pool(x, size)", 16), .cost = Cost{4},
     .samples = Samples{"randn(2, 3, 6, 8), size=(3, 2)", "randn(2, 3, 7, 5), size=(3, 4)", "randn(2, 3, 7, 5), size=(1, 1)"})
 
+LAMELLA_OP_MULTI(adaptive_max_pool, (Operand x, Axes size),
+    .doc = "The maxima of the windows of adaptive_avg_pool, and their row-major places (int64) in x's spatial axes, the "
+           "first of equal ones; a NaN is a maximum.",
+    .accepts = kFloats,
+    .infer = [](InferCall& call) {
+      TensorType result = call.operand(0);
+      const Axes& size = call.attribute<Axes>(0);
+      if (result.shape.size() < 3 || size.size() != result.shape.size() - 2) {
+        fail(ErrorKind::Value, "[adaptive_max_pool] size must have one number a spatial axis, got {} (x: {})",
+             text(AttributeValue(size)), text(result));
+      }
+      for (size_t i = 0; i < size.size(); ++i) {
+        if (size[i] < 1 || result.shape[i + 2].is(0)) {
+          fail(ErrorKind::Value, "[adaptive_max_pool] cannot divide axis {} into {} windows (x: {})", i + 2, size[i],
+               text(call.operand(0)));
+        }
+        result.shape[i + 2] = size[i];
+      }
+      result.layout = Layout::RowMajor;
+      call.results.push_back(result);
+      result.dtype = DType::Int64;
+      call.results.push_back(result);
+    },
+    .lower = composite_of_moves([](const CompositeCall& call) {
+      const Axes& size = call.attribute<Axes>(0);
+      Tensor values = call[0];
+      Shape plane(call[0].shape().begin() + 2, call[0].shape().end());
+      Tensor places = ops::broadcast_to(ops::element_numbers(plane), values.shape());
+      // The last axis first, so that of equal maxima the first row's first one is kept.
+      for (size_t i = size.size(); i-- > 0;) {
+        const auto axis = static_cast<int64_t>(i + 2);
+        const int64_t n = values.shape()[i + 2].value();
+        std::vector<Tensor> maxima, origins;
+        for (int64_t part = 0; part < size[i]; ++part) {
+          const int64_t begin = part * n / size[i], end = ((part + 1) * n + size[i] - 1) / size[i];
+          const Tensor window = ops::narrow(values, begin, axis, Shape{end - begin});
+          const Tensor first = ops::argmax(window, axis, true);
+          maxima.push_back(ops::gather_elements(window, first, axis, false, "adaptive_max_pool"));
+          origins.push_back(ops::gather_elements(ops::narrow(places, begin, axis, Shape{end - begin}), first, axis, false,
+                                                 "adaptive_max_pool"));
+        }
+        values = ops::concat(maxima, axis);
+        places = ops::concat(origins, axis);
+      }
+      return std::vector{values, places};
+    }),
+    .vjp = vjp([](VjpCall& call) {
+      const TensorType& x = call.node().operand(0)->type();
+      const auto flat = [](const Shape& shape) {
+        const Shape spatial(shape.begin() + 2, shape.end());
+        return Shape{shape[0], shape[1], element_count(spatial)};
+      };
+      const Tensor places = ops::reshape(call.result(1), flat(call.result(1).shape()));
+      const Tensor cotangent = ops::reshape(call.cotangent(0), flat(call.result(1).shape()));
+      const Tensor zeros = ops::zeros_of({x.dtype, Layout::RowMajor, flat(x.shape)});
+      call.give(0, ops::reshape(ops::scatter_elements(zeros, places, cotangent, 2, "add", false, "adaptive_max_pool"), x.shape));
+    }),
+    .reference = numpy("adaptive_max_pool(x, size)", 0), .cost = Cost{4},
+    .samples = Samples{"distinct(2, 3, 6, 8), size=(3, 2)", "distinct(2, 3, 7, 5), size=(3, 4)", "distinct(2, 3, 7), size=(2,)"})
+
 }  // namespace lamella

@@ -6,6 +6,7 @@
 #include "python/src/errors.h"
 #include "python/src/source_location.h"
 #include "python/src/tensor_object.h"
+#include <nanobind/stl/string.h>
 
 #include "lamella/ops/functions.h"
 #include "lamella/ops/index.h"
@@ -92,7 +93,35 @@ int set(PyObject* self, PyObject* key, PyObject* value) {
   });
 }
 
+ops::Update update_from(const std::string& mode) {
+  static constexpr std::array modes = {"set", "add", "mul", "min", "max"};
+  const auto found = std::find(modes.begin(), modes.end(), mode);
+  if (found == modes.end()) {
+    fail(ErrorKind::Value, "[index] mode must be 'set', 'add', 'mul', 'min' or 'max', got '{}'",
+         mode);
+  }
+  return static_cast<ops::Update>(found - modes.begin());
+}
+
 }  // namespace
+
+void add_indexing(nb::module_& module) {
+  module.def(
+      "index_update",
+      [](nb::handle x, nb::handle key, nb::handle value, const std::string& mode) {
+        const SourceLocation location = caller_location();
+        Operand whole, part;
+        if (!to_operand(x.ptr(), location, whole) || !whole.is_tensor() ||
+            !to_operand(value.ptr(), location, part)) {
+          fail(ErrorKind::Type,
+               "[index] a tensor and a tensor or number are expected, got {} and {}",
+               Py_TYPE(x.ptr())->tp_name, Py_TYPE(value.ptr())->tp_name);
+        }
+        return ops::index_update(whole, to_indices(key.ptr()), part, update_from(mode));
+      },
+      nb::arg("x"), nb::arg("key").none(), nb::arg("value"), nb::arg("mode"),
+      "x with the elements x[key] combined with value; repeated places count each time.");
+}
 
 void append_indexing_slots(std::vector<PyType_Slot>& slots) {
   slots.push_back({Py_mp_subscript, reinterpret_cast<void*>(get)});

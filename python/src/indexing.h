@@ -8,5 +8,6 @@
 namespace lamella::python {
 
 void append_indexing_slots(std::vector<PyType_Slot>& slots);
+void add_indexing(nanobind::module_& module);
 
 }  // namespace lamella::python

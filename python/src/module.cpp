@@ -9,9 +9,11 @@
 #include "python/src/function_object.h"
 #include "python/src/host_lock.h"
 #include "python/src/jit.h"
+#include "python/src/indexing.h"
 #include "python/src/object_reference.h"
 #include "python/src/parameter_object.h"
 #include "python/src/random.h"
+#include "python/src/selection.h"
 #include "python/src/tensor_object.h"
 #include "python/src/train.h"
 #include <nanobind/nanobind.h>
@@ -30,6 +32,8 @@ NB_MODULE(_native, module) {
   bind::add_function_type(module);
   bind::add_random(module);
   bind::add_jit(module);
+  bind::add_indexing(module);
+  bind::add_selection(module);
   bind::add_autodiff(module);
   bind::add_context(module);
   nanobind::module_ nn = module.def_submodule("nn");

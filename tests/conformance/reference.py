@@ -171,6 +171,138 @@ def one_hot(indices, on, off, depth, axis):
     return np.where(places == 1, on, off)
 
 
+# ---- Order ----
+
+
+def _order(x, axis, descending):
+    if not descending:
+        return np.argsort(x, axis, kind="stable")
+    turned = np.argsort(np.flip(x, axis), axis, kind="stable")
+    return x.shape[axis] - 1 - np.flip(turned, axis)
+
+
+def sort(x, axis, descending=False):
+    positions = _order(x, axis, descending)
+    return [np.take_along_axis(x, positions, axis), positions]
+
+
+def topk(x, k, axis, largest):
+    return [np.take(part, np.arange(k), axis) for part in sort(x, axis, largest)]
+
+
+def median(x, axis, keepdims):
+    values, positions = sort(x, axis)
+    middle = np.take(positions, [(x.shape[axis] - 1) // 2], axis)
+    missing = np.isnan(np.asarray(x, np.float64))
+    first = np.expand_dims(np.argmax(missing, axis), axis)
+    place = np.where(np.any(missing, axis, keepdims=True), first, middle)
+    picked = [np.take_along_axis(x, place, axis), place]
+    return picked if keepdims else [np.squeeze(part, axis) for part in picked]
+
+
+def search_sorted(sequence, values, right):
+    side = "right" if right else "left"
+    if sequence.ndim == 1:
+        return np.searchsorted(sequence, values, side)
+    result = np.empty(values.shape, np.int64)
+    for row in np.ndindex(values.shape[:-1]):
+        result[row] = np.searchsorted(sequence[row], values[row], side)
+    return result
+
+
+# ---- Matrices and norms ----
+
+
+def diag_embed(x, offset, axis1, axis2):
+    size = x.shape[-1] + abs(offset)
+    result = np.zeros((*x.shape[:-1], size, size), x.dtype)
+    for i in range(x.shape[-1]):
+        result[..., i + max(-offset, 0), i + max(offset, 0)] = x[..., i]
+    return np.moveaxis(result, (-2, -1), (axis1, axis2))
+
+
+def norm(x, order, axis, keepdims):
+    size, axis = np.abs(x), axes(axis)
+    if np.isinf(order):
+        return (np.max if order > 0 else np.min)(size, axis=axis, keepdims=keepdims)
+    if order == 0:
+        return np.sum(x != 0, axis=axis, keepdims=keepdims)
+    return np.sum(size**order, axis=axis, keepdims=keepdims) ** (1 / order)
+
+
+# ---- Resampling ----
+
+
+def adaptive_max_pool(x, size):
+    values = np.empty((*x.shape[:2], *size))
+    places = np.empty(values.shape, np.int64)
+    numbers = np.arange(np.prod(x.shape[2:])).reshape(x.shape[2:])
+    for place in np.ndindex(values.shape):
+        window = tuple(
+            slice(i * n // s, -(-(i + 1) * n // s))
+            for i, n, s in zip(place[2:], x.shape[2:], size, strict=True)
+        )
+        found = np.argmax(x[place[:2]][window])
+        values[place] = x[place[:2]][window].ravel()[found]
+        places[place] = numbers[window].ravel()[found]
+    return [values, places]
+
+
+def resize(x, size, mode, coordinates):
+    for axis, to in enumerate(size, 2):
+        n, numbers = x.shape[axis], np.arange(to)
+        if n == to:
+            continue
+        at = {
+            "half_pixel": (numbers + 0.5) * n / to - 0.5,
+            "align_corners": numbers * (n - 1) / max(to - 1, 1),
+            "asymmetric": numbers * n / to,
+        }[coordinates]
+        if mode == "nearest":
+            # A hair to the right, so that halves and whole numbers do not hang on rounding.
+            shift = 0.0 if coordinates == "asymmetric" else 0.5
+            x = np.take(x, np.clip(np.floor(at + shift + 1e-9), 0, n - 1).astype(int), axis)
+            continue
+        known = np.moveaxis(x, axis, -1)
+        rows = [np.interp(at, np.arange(n), row) for row in known.reshape(-1, n)]
+        x = np.moveaxis(np.reshape(rows, (*known.shape[:-1], to)), -1, axis)
+    return x
+
+
+# ---- Running results ----
+
+
+def cumulative(function, start, x, axis, exclusive, reverse):
+    x = x if x.dtype == np.float64 else x.astype(np.int64)
+    lines = np.moveaxis(np.flip(x, axis) if reverse else x, axis, 0)
+    result, total = np.empty_like(lines), np.full(lines.shape[1:], start, x.dtype)
+    for i, line in enumerate(lines):
+        following = function(total, line)
+        result[i] = total if exclusive else following
+        total = following
+    result = np.moveaxis(result, 0, axis)
+    return np.flip(result, axis) if reverse else result
+
+
+def running_extremum(reaches, x, axis):
+    lines = np.moveaxis(x, axis, 0)
+    values, positions = lines.copy(), np.zeros(lines.shape, np.int64)
+    for i in range(1, len(lines)):
+        new = reaches(lines[i], values[i - 1]) | (lines[i] != lines[i])
+        values[i] = np.where(new, lines[i], values[i - 1])
+        positions[i] = np.where(new, i, positions[i - 1])
+    return [np.moveaxis(part, 0, axis) for part in (values, positions)]
+
+
+def linear_recurrence(factor, addend, axis, reverse):
+    turn = (lambda x: np.flip(x, axis)) if reverse else (lambda x: x)
+    factors, addends = (np.moveaxis(turn(x), axis, 0) for x in (factor, addend))
+    result = addends.copy()
+    for i in range(1, len(result)):
+        result[i] = addends[i] + factors[i] * result[i - 1]
+    return turn(np.moveaxis(result, 0, axis))
+
+
 # ---- Softmax and losses ----
 
 

@@ -74,6 +74,13 @@ def away_from_zero(*shape):
     )
 
 
+def distinct(*shape):
+    """Multiples of 1/16, no two alike, so that there is one order and no step changes it."""
+    return _data(
+        shape, lambda g, s: (g.permutation(int(np.prod(s))).reshape(s) - np.prod(s) // 2) / 16
+    )
+
+
 def integers(*shape):
     return _data(shape, lambda g, s: g.integers(-4, 5, s))
 

@@ -38,6 +38,8 @@ TEST(Index, TensorsOfPositions) {
   const Tensor x = counted({3, 4, 2});
   const Tensor rows = integers({2}, {2, -3}), columns = integers({2}, {1, 3});
   EXPECT_EQ(ops::index(x, {rows, columns}).to_vector<float>(), (Floats{18, 19, 6, 7}));
+  const Tensor narrow_rows = ops::cast(integers({2}, {2, 0}), DType::UInt8);
+  EXPECT_EQ(ops::index(x, {narrow_rows, 0, 0}).to_vector<float>(), (Floats{16, 0}));
   EXPECT_EQ(ops::index(x, {Slice{}, columns, 1}).to_vector<float>(),
             (Floats{3, 7, 11, 15, 19, 23}));
   // Something between the two: their axis comes first.
@@ -131,6 +133,10 @@ TEST(Index, IsCheckedAndNamed) {
   expect_error(ErrorKind::Index, "index -10000 is out of range for axis 1 of size 4",
                [&] { ops::index(x, {Slice{}, integers({1}, {-10000})}).wait(); });
   expect_error(ErrorKind::Index, "3 indices for the 2 axes", [&] { ops::index(x, {0, 0, 0}); });
+  expect_error(ErrorKind::Index, "positions must be integers or bools, got f32[1]",
+               [&] { ops::index(x, {floats({1}, {1})}); });
+  expect_error(ErrorKind::Index, "only one ellipsis",
+               [&] { ops::index(x, {Index::ellipsis(), Index::ellipsis()}); });
   expect_error(ErrorKind::Value, "step of a slice must not be 0",
                [&] { ops::index(x, {Slice{{}, {}, 0}}); });
   expect_error(ErrorKind::Index, "a mask of type bool[2] does not fit axis 0 of size 3",

@@ -7,10 +7,13 @@ terms of operators what a name means that no operator stands for.
 from lamella.adapt.arguments import *
 from lamella.adapt.creation import *
 from lamella.adapt.elementwise import *
+from lamella.adapt.grids import *
 from lamella.adapt.indexing import *
 from lamella.adapt.layers import *
 from lamella.adapt.linear import *
+from lamella.adapt.placing import *
 from lamella.adapt.properties import *
 from lamella.adapt.random import *
 from lamella.adapt.reductions import *
 from lamella.adapt.shapes import *
+from lamella.adapt.statistics import *

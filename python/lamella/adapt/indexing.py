@@ -1,7 +1,7 @@
 """Picking and placing elements, in the spellings of the dialects."""
 
 from lamella import _native
-from lamella.adapt.creation import astensor, eye, full_like, zeros
+from lamella.adapt.creation import astensor, full, full_like
 from lamella.adapt.elementwise import as_dtype
 
 _o = _native.operators_by_name
@@ -102,18 +102,36 @@ def where(condition, *branches):
 
 
 def nonzero(x, as_tuple=False):
-    """Places of the elements that are not 0; reads x."""
-    import numpy as np
-
-    places = np.nonzero(x.asnumpy())
-    if as_tuple:
-        return tuple(_native.Tensor(place.astype(np.int64)) for place in places)
-    return _native.Tensor(np.stack(places, -1).astype(np.int64))
+    """Places of the elements that are not 0, as rows, or a tensor for each axis."""
+    return _native.nonzero_by_axis(x) if as_tuple else _native.nonzero(x)
 
 
 def masked_select(x, mask):
-    shape = _o.add(_o.cast(mask, _native.int32), _o.cast(_o.isnan(x), _native.int32)).shape
-    return _o.broadcast_to(x, shape)[_o.broadcast_to(mask, shape)]
+    return _native.masked_select(x, as_dtype(mask, _native.bool_))
+
+
+def unique(x, return_inverse=False, return_counts=False, axis=None, operation="unique"):
+    """Different elements in ascending order; alone, or with their places and counts."""
+    if axis is not None:
+        raise NotImplementedError(
+            f"[{operation}] slices of an axis cannot be compared, only elements"
+        )
+    x = astensor(x)
+    values, inverse, counts = getattr(_native, operation)(x)
+    if not return_inverse and not return_counts:
+        return values
+    return (values, *([inverse] if return_inverse else []), *([counts] if return_counts else []))
+
+
+def unique_consecutive(x, return_inverse=False, return_counts=False, axis=None):
+    return unique(x, return_inverse, return_counts, axis, "unique_consecutive")
+
+
+def unique_with_pad(x, value):
+    """The different elements and, behind them, the value, as many as x; and their places."""
+    values, inverse = unique(_o.reshape(x, (-1,)), True)
+    padding = full_like(x, value, None, (x.size - values.size,))
+    return _o.concat([values, padding], 0), as_dtype(inverse, x.dtype)
 
 
 def one_hot(indices, depth, on_value=1, off_value=0, axis=-1, dtype=None):
@@ -130,35 +148,15 @@ def one_hot(indices, depth, on_value=1, off_value=0, axis=-1, dtype=None):
     return _o.one_hot(indices, on_value, off_value, (depth,), dtype, axis)
 
 
-def diagonal(x, offset=0, axis1=0, axis2=1):
-    """Diagonals of two axes, on a new last axis."""
-    axis1, axis2 = check_axis(x, axis1, "diagonal"), check_axis(x, axis2, "diagonal")
-    if axis1 == axis2:
-        raise ValueError("[diagonal] the two axes must differ")
-    rest = tuple(axis for axis in range(x.ndim) if axis not in (axis1, axis2))
-    turned = _o.transpose(x, (*rest, axis1, axis2))
-    rows, columns = x.shape[axis1], x.shape[axis2]
-    first_row, first_column = max(0, -offset), max(0, offset)
-    count = max(0, min(rows - first_row, columns - first_column))
-    flat = _o.reshape(turned, (*turned.shape[:-2], rows * columns))
-    if count == 0:
-        return _o.narrow(flat, 0, flat.ndim - 1, (0,))
-    start = first_row * columns + first_column
-    return _o.narrow(flat, start, flat.ndim - 1, (count,), columns + 1)
-
-
 def diag(x, offset=0):
     """The matrix with x on a diagonal, or the diagonal of a matrix."""
-    if x.ndim == 2:
-        return diagonal(x, offset)
-    if x.ndim != 1:
+    if x.ndim not in (1, 2):
         raise ValueError(f"[diag] expected 1 or 2 axes, got {x.ndim}")
-    size = x.size + abs(offset)
-    mask = eye(size, size, _native.bool_, offset)
-    column = _o.concat(
-        [zeros((max(offset, 0),), x.dtype), x, zeros((max(-offset, 0),), x.dtype)], 0
-    )
-    row = _o.reshape(column, (1, size)) if offset >= 0 else None
-    if row is None:
-        row = _o.reshape(_o.concat([x, zeros((size - x.size,), x.dtype)], 0), (1, size))
-    return _o.where(mask, row, _native.Tensor(0, x.dtype))
+    return _o.diagonal(x, offset) if x.ndim == 2 else _o.diag_embed(x, offset)
+
+
+def triangle_indices(rows, columns, offset, dtype, operation):
+    """Places of a triangle of a matrix: rows and columns."""
+    kept = getattr(_o, operation)(full((rows, columns), True, _native.bool_), offset)
+    places = _native.nonzero_by_axis(kept)
+    return tuple(as_dtype(place, dtype) for place in places)

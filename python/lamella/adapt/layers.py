@@ -88,6 +88,36 @@ def adaptive_pool(axes, x, size):
     return _o.squeeze(values, 0) if single else values
 
 
+def adaptive_max_pool(axes, x, size, return_indices=False):
+    sizes = size_tuple(size) if not isinstance(size, (tuple, list)) else tuple(size)
+    sizes = sizes * axes if len(sizes) == 1 else sizes
+    x, single = _batched(x, axes)
+    sizes = tuple(x.shape[2 + i] if size is None else size for i, size in enumerate(sizes))
+    results = _o.adaptive_max_pool(x, sizes)
+    results = tuple(_o.squeeze(part, 0) for part in results) if single else tuple(results)
+    return results if return_indices else results[0]
+
+
+def conv_backward_data(cotangent, weight, sizes, stride, mode, padding, dilation, groups):
+    """What a convolution of `sizes` would have had as input's gradient: Conv2DTranspose."""
+    axes = weight.ndim - 2
+    sizes, kernel = size_tuple(sizes), weight.shape[2:]
+    stride, dilation = ints(stride, axes)[-axes:], ints(dilation, axes)[-axes:]
+    pads = window_padding(_Sized(sizes), kernel, stride, dilation, lower(mode), padding)
+    extra = tuple(
+        sizes[2 + i]
+        - ((cotangent.shape[2 + i] - 1) * stride[i] - pads[2 * i] - pads[2 * i + 1])
+        - (dilation[i] * (kernel[i] - 1) + 1)
+        for i in range(axes)
+    )
+    return _o.convolution_transpose(cotangent, weight, None, stride, pads, extra, dilation, groups)
+
+
+class _Sized:
+    def __init__(self, shape):
+        self.shape = shape
+
+
 def pad_last(x, padding, mode="constant", value=None):
     """Pairs of amounts, for the last axis first."""
     amounts = size_tuple(padding)

@@ -28,10 +28,6 @@ def addmm(x, left, right, beta=1, alpha=1, add_up=False):
     return _o.add(scaled(x, beta), scaled(product, alpha))
 
 
-def outer(x, y):
-    return _o.mul(_o.reshape(x, (-1, 1)), _o.reshape(y, (1, -1)))
-
-
 def tensordot(x, y, axes=2):
     """Sums of products over pairs of axes."""
     if isinstance(axes, int):
@@ -53,28 +49,13 @@ def tensordot(x, y, axes=2):
 
 
 def trace(x, offset=0, axis1=0, axis2=1, dtype=None):
-    from lamella.adapt.indexing import diagonal
-
-    return _o.sum(as_dtype(diagonal(x, offset, axis1, axis2), dtype), -1)
+    return _o.sum(as_dtype(_o.diagonal(x, offset, axis1, axis2), dtype), -1)
 
 
 def norm(x, order=None, axis=None, keepdims=False, dtype=None):
     """Vector norms over any axes; the Frobenius norm where no order is given."""
-    x = as_dtype(x, dtype)
-    if order is None or order == "fro":
-        order = 2
-    if order == 2:
-        return _o.sqrt(_o.sum(_o.square(x), axis, keepdims))
-    size = _o.abs(x)
-    if order == math.inf:
-        return _o.max(size, axis, keepdims)
-    if order == -math.inf:
-        return _o.min(size, axis, keepdims)
-    if order == 0:
-        return _o.sum(as_dtype(_o.not_equal(x, 0), x.dtype), axis, keepdims)
-    if order == 1:
-        return _o.sum(size, axis, keepdims)
-    return _o.pow(_o.sum(_o.pow(size, order), axis, keepdims), 1.0 / order)
+    order = 2 if order is None or order == "fro" else order
+    return _o.norm(as_dtype(x, dtype), float(order), axis, keepdims)
 
 
 def einsum(equation, operands):
@@ -122,13 +103,11 @@ def einsum(equation, operands):
 
 def _traced(x, letters):
     """Repeated letters become a diagonal."""
-    from lamella.adapt.indexing import diagonal
-
     for letter in letters:
         while letters.count(letter) > 1:
             first = letters.index(letter)
             second = letters.index(letter, first + 1)
-            x = diagonal(x, 0, first, second)
+            x = _o.diagonal(x, 0, first, second)
             letters = letters[:first] + letters[first + 1 : second] + letters[second + 1 :] + letter
     return x, letters
 

@@ -126,17 +126,14 @@ def argsort(x, axis=-1, descending=False, index_dtype=None):
 
 
 def topk(x, k, axis=-1, largest=True, index_dtype=None):
-    values, positions = _o.topk(x, k, -1 if axis is None else axis, largest)
+    """The k largest or smallest, in order; so also where a program does not ask for an order."""
+    values, positions = _o.topk(x, (int(k),), -1 if axis is None else axis, largest)
     return values, as_dtype(positions, index_dtype)
 
 
 def median(x, axis=None, keepdims=False):
     """(lower median, its position) along an axis; the value alone over all elements."""
     if axis is None:
-        flat = _o.reshape(x, (-1,))
-        return _o.reshape(_o.narrow(sort(flat, 0)[0], (flat.size - 1) // 2, 0, (1,)), ())
-    axis = size_tuple(axis)[0]
-    values, positions = sort(x, axis)
-    middle = (x.shape[axis] - 1) // 2
-    parts = [_o.narrow(t, middle, axis, (1,)) for t in (values, positions)]
-    return tuple(parts if keepdims else [_o.squeeze(part, axis) for part in parts])
+        value = _o.median(_o.reshape(x, (-1,)))[0]
+        return _o.reshape(value, (1,) * x.ndim) if keepdims else value
+    return tuple(_o.median(x, size_tuple(axis)[0], keepdims))

@@ -83,11 +83,7 @@ def _sections(x, sizes, axis, name):
         raise ValueError(
             f"[{name}] {tuple(sizes)} do not add up to {x.shape[axis]}, the size of axis {axis}"
         )
-    parts, start = [], 0
-    for size in sizes:
-        parts.append(_o.narrow(x, start, axis, (size,)))
-        start += size
-    return tuple(parts)
+    return _native.split_into(x, sizes, axis)
 
 
 def split(x, size_or_sections, axis=0):
@@ -129,9 +125,7 @@ def array_split(x, indices_or_sections, axis=0):
 
 
 def unstack(x, axis=0):
-    axis = _axis(x, axis, "unstack")
-    shape = x.shape[:axis] + x.shape[axis + 1 :]
-    return tuple(_o.reshape(_o.narrow(x, i, axis, (1,)), shape) for i in range(x.shape[axis]))
+    return tuple(_o.unstack(x, _axis(x, axis, "unstack")))
 
 
 def tile(x, repeats):
