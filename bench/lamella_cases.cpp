@@ -16,6 +16,7 @@
 #include "lamella/nn/dense.h"
 #include "lamella/nn/loss.h"
 #include "lamella/nn/pooling.h"
+#include "lamella/nn/recurrent.h"
 #include "lamella/ops/functions.h"
 #include "lamella/ops/random.h"
 #include "lamella/ops/tensor_operators.h"
@@ -156,6 +157,23 @@ Call mlp_step() {
   return training_step(network, randn({128, 784}), random_classes(128, 10));
 }
 
+// Classes from the state after the last turn.
+class LastState : public nn::Cell {
+ public:
+  LastState() {
+    add("lstm", make_ref<nn::LSTM>(128, 256));
+    add("dense", make_ref<nn::Dense>(256, 10));
+  }
+  using Cell::construct;
+  Tensor construct(const Tensor& x) override {
+    return own_cell("dense")(ops::squeeze(own_cell<nn::LSTM>("lstm").run(x).states[0], {0}));
+  }
+};
+
+Call lstm_step() {
+  return training_step(make_ref<LastState>(), randn({128, 32, 128}), random_classes(32, 10));
+}
+
 // A window of 3,000 operations whose graph is known: recorded, gathered, keyed, found and run.
 Call window_of_3000() {
   const Tensor x = randn({1});
@@ -180,6 +198,7 @@ std::map<std::string, Case> all_cases() {
       {"adam_40x512x1024", [] { return adam(std::vector<Shape>(40, Shape{512, 1024})); }},
       {"lenet_step", lenet_step},
       {"mlp_step", mlp_step},
+      {"lstm_step", lstm_step},
   };
   const auto add_matmul = [&](int64_t rows, int64_t inner, int64_t columns) {
     cases[fmt::format("matmul_{}x{}x{}", rows, inner, columns)] = [=] {

@@ -38,6 +38,8 @@ class LAMELLA_API Recorder {
                          Ref<const Attributes> attributes, const SourceLocation& location) = 0;
   // The operations whose gradients can be asked for, in order; nothing where they are not kept.
   virtual std::span<const Ref<Node>> tape() const { return {}; }
+  // What stands for a value of outside in this recorder's operations: itself in a window.
+  virtual Ref<Value> inside(const Ref<Value>& value) { return value; }
   // How many times over what is recorded now may be differentiated; 0 if not at all.
   virtual int gradient_order() const { return 0; }
 };

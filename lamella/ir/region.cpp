@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "lamella/ir/text.h"
+#include "lamella/ir/window.h"
 
 namespace lamella {
 
@@ -192,8 +193,12 @@ std::string Region::description() const {
   return "region " + print(graph_);
 }
 
-RegionTrace::RegionTrace(std::string_view op)
-    : op_(op), gradient_order_(current_recorder().gradient_order()) {}
+RegionTrace::RegionTrace(std::string_view op, Invariants invariants)
+    : op_(op),
+      invariants_(invariants),
+      outer_(current_recorder()),
+      gradient_order_(outer_.gradient_order()),
+      gradient_depth_(Window::of_thread().gradient_depth()) {}
 
 Tensor RegionTrace::input(const TensorType& type) {
   inputs_.push_back(Value::input(type));
@@ -224,8 +229,23 @@ Ref<Value> RegionTrace::inside(const Ref<Value>& value) {
   return captured_inputs_.back();
 }
 
+// Whether nothing of the trace is read. Inside a gradient that is taken in the body, everything is on
+// the trace's own tape.
+bool RegionTrace::is_invariant(std::span<Value* const> operands) const {
+  return invariants_ == Invariants::Hoisted &&
+         Window::of_thread().gradient_depth() == gradient_depth_ &&
+         std::all_of(operands.begin(), operands.end(), [&](const Value* operand) {
+           const Ref<Value>* stands_for_it = known_.find(operand);
+           return stands_for_it == nullptr || stands_for_it->get() != operand;
+         });
+}
+
 Results RegionTrace::record(const Operator& op, std::span<Value* const> operands,
                             Ref<const Attributes> attributes, const SourceLocation& location) {
+  if (is_invariant(operands)) {
+    RecorderScope scope(outer_);
+    return outer_.record(op, operands, std::move(attributes), location);
+  }
   std::vector<Ref<Value>> held;
   std::vector<Value*> inner;
   for (Value* operand : operands) {

@@ -43,12 +43,18 @@ inline const Region& region_of(const Attributes& attributes, size_t index) {
   return static_cast<const Region&>(*attributes.get<Ref<AttributeObject>>(index));
 }
 
+// What becomes of operations that are the same in every turn.
+enum class Invariants : uint8_t {
+  Inside,  // recorded like the others
+  Hoisted  // recorded once, outside
+};
+
 // Records a function's operations instead of letting them join the window. Tensors of outside that
 // the function uses become further inputs.
 class LAMELLA_API RegionTrace final : public Recorder {
  public:
   // `op` is named in errors.
-  explicit RegionTrace(std::string_view op);
+  explicit RegionTrace(std::string_view op, Invariants invariants = Invariants::Inside);
   RegionTrace(const RegionTrace&) = delete;
 
   // Placeholders, in the order in which they are asked for.
@@ -65,11 +71,18 @@ class LAMELLA_API RegionTrace final : public Recorder {
   const std::vector<Ref<Value>>& captured() const { return captured_; }
   const std::vector<Ref<Value>>& captured_inputs() const { return captured_inputs_; }
   // The placeholder of a value of outside; itself for one of the trace.
-  Ref<Value> inside(const Ref<Value>& value);
+  Ref<Value> inside(const Ref<Value>& value) override;
+  // From now on everything is recorded inside.
+  void close() { invariants_ = Invariants::Inside; }
 
  private:
+  bool is_invariant(std::span<Value* const> operands) const;
+
   std::string op_;
+  Invariants invariants_;
+  Recorder& outer_;
   int gradient_order_;
+  int gradient_depth_;
   std::vector<Ref<Value>> inputs_;
   std::vector<Ref<Value>> captured_, captured_inputs_;
   std::vector<Ref<Node>> nodes_;

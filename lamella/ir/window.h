@@ -62,6 +62,7 @@ class LAMELLA_API Window final : public Recorder {
   void open_gradient_scope() { ++gradient_depth_; }
   void close_gradient_scope();
   bool in_gradient_scope() const { return gradient_depth_ > 0; }
+  int gradient_depth() const { return gradient_depth_; }
   // Operations recorded since the outermost open gradient scope began, in order.
   std::span<const Ref<Node>> tape() const override { return gradient_nodes_; }
   // Within a gradient's walk back, only the scopes around it can still ask.

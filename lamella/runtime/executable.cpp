@@ -13,6 +13,7 @@
 #include "lamella/runtime/counters.h"
 #include "lamella/runtime/dump.h"
 #include "lamella/transform/lowering.h"
+#include "lamella/transform/prune.h"
 
 namespace lamella {
 
@@ -37,6 +38,7 @@ Executable::Executable(Graph graph) : graph_(std::move(graph)) {
   const auto start = std::chrono::steady_clock::now();
   const GraphDump dump;
   if (dump.wanted()) dump.write("1-lowered", print(graph_));
+  prune_regions(graph_);
   legalize_views(graph_);
   remove_dead_nodes(graph_);
   if (dump.wanted()) dump.write("2-legalized", print(graph_));

@@ -251,33 +251,50 @@ void find_residuals(ScanTrace& traced) {
   } while (again && traced.residuals.size() > known);
 }
 
-// A gradient that is the product of two matrices of a turn, summed over turns: one product of all
-// turns' matrices gives it, with `left` [n, i] and `right` [n, j] of every turn one below another.
-struct SummedProduct {
+// A gradient whose sum over turns is one operation over the turns' matrices one below another: the
+// product of the transposed `left` [n, i] and `right` [n, j], or without `right` the sum of left's
+// rows.
+struct SummedOverTurns {
   Tensor left, right;
   bool transposed = false;
+  Shape shape;  // of the gradient
+
+  Tensor of(const Tensor& all_left, const Tensor& all_right) const {
+    const Tensor sum = right.defined()
+                           ? ops::matrix_product(ops::transpose(all_left), all_right)
+                           : ops::sum(all_left, {0});
+    const Tensor turned = transposed ? ops::transpose(sum) : sum;
+    return turned.shape() == shape ? turned : ops::reshape(turned, shape);
+  }
 };
 
-std::optional<SummedProduct> as_summed_product(const Tensor& gradient) {
+std::optional<SummedOverTurns> as_summed_over_turns(const Tensor& gradient) {
   const auto is = [](const Node* node, std::string_view name) {
     return node != nullptr && node->op().name() == name;
   };
-  Value* value = gradient.value().get();
-  if (value->type().shape.size() != 2) return std::nullopt;
-  SummedProduct product;
-  if (is(value->producer(), "transpose")) {
-    product.transposed = true;
-    value = value->producer()->operand(0);
+  SummedOverTurns found{.left = {}, .right = {}, .shape = gradient.shape()};
+  const Node* node = gradient.value()->producer();
+  if (is(node, "transpose") && gradient.rank() == 2) {
+    found.transposed = true;
+    node = node->operand(0)->producer();
   }
-  const Node* node = value->producer();
-  if (!is(node, "matrix_product") || node->operand(0)->type().shape.size() != 2 ||
-      node->operand(1)->type().shape.size() != 2 ||
-      !is(node->operand(0)->producer(), "transpose")) {
-    return std::nullopt;
+  if (is(node, "matrix_product")) {
+    const Node* left = node->operand(0)->producer();
+    if (!is(left, "transpose") || left->result()->type().shape.size() != 2 ||
+        node->operand(1)->type().shape.size() != 2) {
+      return std::nullopt;
+    }
+    found.left = Tensor(left->operands()[0]);
+    found.right = Tensor(node->operands()[1]);
+    return found;
   }
-  product.left = Tensor(node->operand(0)->producer()->operands()[0]);
-  product.right = Tensor(node->operands()[1]);
-  return product;
+  if (is(node, "reshape")) node = node->operand(0)->producer();
+  if (is(node, "sum") && node->operand(0)->type().shape.size() == 2 &&
+      node->attribute<Axes>(0) == Axes{0} && !found.transposed) {
+    found.left = Tensor(node->operands()[0]);
+    return found;
+  }
+  return std::nullopt;
 }
 
 Tensor all_turns(const Tensor& stacked) {
@@ -305,15 +322,16 @@ class ScanGradient final : public CustomGradientRule {
     }
     const BackwardTurn turn = backward_turn(traced, arriving, targets);
 
-    // Which captured tensors' gradients are sums carried along, and which one product of all turns.
+    // Which captured tensors' gradients are sums carried along, and which come from all turns at
+    // once.
     const size_t first_captured = targets.carried.size() + targets.slices.size();
     std::vector<size_t> summed;
-    std::vector<std::pair<size_t, SummedProduct>> products;
+    std::vector<std::pair<size_t, SummedOverTurns>> at_once;
     for (size_t i = 0; i < targets.captured.size(); ++i) {
       const Tensor& gradient = turn.gradients[first_captured + i];
       if (!gradient.defined()) continue;
-      if (auto product = as_summed_product(gradient)) {
-        products.emplace_back(i, *product);
+      if (auto sum = as_summed_over_turns(gradient)) {
+        at_once.emplace_back(i, *sum);
       } else {
         summed.push_back(i);
       }
@@ -332,6 +350,7 @@ class ScanGradient final : public CustomGradientRule {
     }
     for (size_t i = 0; i < sequences; ++i) sequences_in.push_back(call.operand(carried + i));
 
+    std::vector<size_t> stacked_at;  // what is asked to be stacked, once each
     const ScanBody body = [&](const Tensors& state, const Tensors& slices) {
       Replay replay;
       size_t next = 0;
@@ -355,6 +374,12 @@ class ScanGradient final : public CustomGradientRule {
         return of_turn.defined() ? replay.of(of_turn.value()) : Tensor();
       };
       ScanResult result;
+      const auto stack = [&](const Tensor& tensor) {
+        const auto same = [&](const Tensor& other) { return other.value() == tensor.value(); };
+        const auto place = std::find_if(result.stacked.begin(), result.stacked.end(), same);
+        stacked_at.push_back(static_cast<size_t>(place - result.stacked.begin()));
+        if (place == result.stacked.end()) result.stacked.push_back(tensor);
+      };
       for (size_t i = 0; i < targets.carried.size(); ++i) {
         result.carried.push_back(or_zeros(gradient(i), state[i]));
       }
@@ -363,12 +388,11 @@ class ScanGradient final : public CustomGradientRule {
         result.carried.push_back(sum + gradient(first_captured + summed[i]));
       }
       for (size_t i = 0; i < targets.slices.size(); ++i) {
-        result.stacked.push_back(
-            or_zeros(gradient(targets.carried.size() + i), traced.slices[targets.slices[i]]));
+        stack(or_zeros(gradient(targets.carried.size() + i), traced.slices[targets.slices[i]]));
       }
-      for (const auto& [target, product] : products) {
-        result.stacked.push_back(replay.of(product.left.value()));
-        result.stacked.push_back(replay.of(product.right.value()));
+      for (const auto& [target, sum] : at_once) {
+        stack(replay.of(sum.left.value()));
+        if (sum.right.defined()) stack(replay.of(sum.right.value()));
       }
       return result;
     };
@@ -381,20 +405,18 @@ class ScanGradient final : public CustomGradientRule {
       call.give(targets.carried[i], result.carried[i]);
     }
     for (size_t i = 0; i < targets.slices.size(); ++i) {
-      call.give(carried + targets.slices[i], result.stacked[i]);
+      call.give(carried + targets.slices[i], result.stacked[stacked_at[i]]);
     }
     const size_t captured = carried + sequences;
     for (size_t i = 0; i < summed.size(); ++i) {
       call.give(captured + targets.captured[summed[i]], result.carried[targets.carried.size() + i]);
     }
     size_t stacked = targets.slices.size();
-    for (const auto& [target, product] : products) {
-      const Tensor left = all_turns(result.stacked[stacked]);
-      const Tensor right = all_turns(result.stacked[stacked + 1]);
-      stacked += 2;
-      const Tensor sum = ops::matrix_product(ops::transpose(left), right);
-      call.give(captured + targets.captured[target],
-                product.transposed ? ops::transpose(sum) : sum);
+    for (const auto& [target, sum] : at_once) {
+      const auto next = [&] { return all_turns(result.stacked[stacked_at[stacked++]]); };
+      const Tensor left = next();
+      const Tensor right = sum.right.defined() ? next() : Tensor();
+      call.give(captured + targets.captured[target], sum.of(left, right));
     }
   }
 
@@ -470,9 +492,10 @@ Ref<const Region> region_from(const Recorded& recorded, const SharedCapture& cap
                       values_of(recorded.results));
 }
 
-Recorded record_region(std::string_view op, const Tensors& like,
+Recorded record_region(std::string_view op, Invariants invariants, const Tensors& like,
                        const std::function<Tensors(const Tensors&)>& function) {
-  Recorded recorded{.trace = std::make_shared<RegionTrace>(op), .carried = {}, .results = {}};
+  Recorded recorded{
+      .trace = std::make_shared<RegionTrace>(op, invariants), .carried = {}, .results = {}};
   RegionTrace& trace = *recorded.trace;
   const Tensor turn = trace.number_input(DType::Int64);
   for (const Tensor& tensor : like) recorded.carried.push_back(trace.input(tensor.type()));
@@ -484,6 +507,7 @@ Recorded record_region(std::string_view op, const Tensors& like,
     result = Tensor(trace.inside(result.value()));
   }
   recorded.nodes = trace.tape().size();
+  trace.close();
   return recorded;
 }
 
@@ -627,7 +651,7 @@ ScanResult scan(const ScanBody& body, const std::vector<Tensor>& initial,
   const int64_t length = scan_length(given_sequences, options);
   const Tensors sequences = row_major(given_sequences);
   const auto traced = std::make_shared<ScanTrace>();
-  traced->trace = std::make_shared<RegionTrace>("scan");
+  traced->trace = std::make_shared<RegionTrace>("scan", Invariants::Hoisted);
   RegionTrace& trace = *traced->trace;
   size_t stacked = 0;
   {
@@ -653,6 +677,7 @@ ScanResult scan(const ScanBody& body, const std::vector<Tensor>& initial,
       result = Tensor(trace.inside(result.value()));
     }
     traced->body_nodes = trace.tape().size();
+    trace.close();
   }
   const size_t captured_by_body = trace.captured().size();
   std::vector<Ref<Value>> inputs = trace.inputs();
@@ -685,8 +710,8 @@ ScanResult scan(const ScanBody& body, const std::vector<Tensor>& initial,
 
 std::vector<Tensor> cond(const Tensor& condition, const BranchBody& then,
                          const BranchBody& otherwise) {
-  Recorded first = record_region("cond", {}, [&](const Tensors&) { return then(); });
-  Recorded second = record_region("cond", {}, [&](const Tensors&) { return otherwise(); });
+  Recorded first = record_region("cond", Invariants::Inside, {}, [&](const Tensors&) { return then(); });
+  Recorded second = record_region("cond", Invariants::Inside, {}, [&](const Tensors&) { return otherwise(); });
   const SharedCapture captured({first.trace.get(), second.trace.get()});
   // One layout for what either gives.
   for (size_t i = 0; i < std::min(first.results.size(), second.results.size()); ++i) {
@@ -707,8 +732,8 @@ std::vector<Tensor> cond(const Tensor& condition, const BranchBody& then,
 std::vector<Tensor> while_loop(const LoopCondition& condition, const LoopBody& body,
                                const std::vector<Tensor>& initial) {
   const Recorded asked = record_region(
-      "while_loop", initial, [&](const Tensors& carried) { return Tensors{condition(carried)}; });
-  Recorded turned = record_region("while_loop", initial, [&](const Tensors& carried) {
+      "while_loop", Invariants::Hoisted, initial, [&](const Tensors& carried) { return Tensors{condition(carried)}; });
+  Recorded turned = record_region("while_loop", Invariants::Hoisted, initial, [&](const Tensors& carried) {
     return as_carried(body(carried), carried);
   });
   if (turned.results.size() != initial.size()) {

@@ -185,7 +185,7 @@ ValueAndGradients value_and_grad(const std::function<std::vector<Tensor>()>& fun
       fail(ErrorKind::Type, "[value_and_grad] only float tensors have gradients, got {}",
            text(tensor.type()));
     }
-    held.push_back(tensor.value());
+    held.push_back(current_recorder().inside(tensor.value()));
     values.push_back(held.back().get());
   }
   ValueAndGradients result{.values = function(), .gradients = {}};

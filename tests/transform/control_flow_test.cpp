@@ -178,6 +178,36 @@ TEST(Scan, ServesEveryLengthAndBatchWithFewGraphs) {
   EXPECT_LE(counters().graphs - after_three, 3);
 }
 
+// What is the same in every turn is computed once, and a gradient with respect to a tensor of outside
+// may be taken inside.
+TEST(Scan, ComputesWhatIsTheSameInEveryTurnOnce) {
+  const Tensor x = ops::normal({5, 3}), weight = ops::normal({3, 3});
+  x.wait(), weight.wait();
+  const auto body = [&](const Tensors& carried, const Tensors& slices) {
+    return ScanResult{{carried[0] + slices[0] * ops::sum(ops::exp(weight))}, {}};
+  };
+  const ScanResult result = scan(body, {zeros({3})}, {x});
+  // exp and sum stand before the loop.
+  EXPECT_EQ(Window::of_thread().size(), 3u + 1u);
+  EXPECT_TRUE(std::isfinite(ops::sum(result.carried[0]).item()));
+}
+
+TEST(Scan, TakesGradientsInsideItsBody) {
+  const Tensor x = vector({1, 2, 3}), weight = vector({4});
+  // Gradient descent on (weight - slice)^2 / 2, and the derivative of the outside tensor inside.
+  const ScanResult result = scan(
+      [&](const Tensors& carried, const Tensors& slices) {
+        const Tensor wrt[] = {carried[0], weight};
+        const auto gradients = grad(
+            [&] { return ops::sum(ops::square(carried[0] - slices[0]) * 0.5 + weight * slices[0]); },
+            wrt);
+        return ScanResult{{carried[0] - gradients[0] * 0.5}, {gradients[1]}};
+      },
+      {weight}, {ops::reshape(x, Shape{3, 1})});
+  EXPECT_THAT(elements(result.carried[0]), ElementsAre(((4 + 1) / 2.0f + 2) / 4 + 1.5f));
+  EXPECT_THAT(elements(result.stacked[0]), ElementsAre(1, 2, 3));
+}
+
 TEST(Scan, DrawsAnewInEveryTurnAndTheSameAgain) {
   const auto draws = [] {
     set_seed(5);
