@@ -229,8 +229,8 @@ Ref<Value> RegionTrace::inside(const Ref<Value>& value) {
   return captured_inputs_.back();
 }
 
-// Whether nothing of the trace is read. Inside a gradient that is taken in the body, everything is on
-// the trace's own tape.
+// Whether nothing of the trace is read. Inside a gradient that is taken in the body, everything is
+// on the trace's own tape.
 bool RegionTrace::is_invariant(std::span<Value* const> operands) const {
   return invariants_ == Invariants::Hoisted &&
          Window::of_thread().gradient_depth() == gradient_depth_ &&

@@ -29,7 +29,8 @@ Tensors lstm_turn(const Tensor& from_input, const Tensor& from_hidden, const Ten
 
 Tensors gru_turn(const Tensor& from_input, const Tensor& from_hidden, const Tensors& states) {
   const Shape part{states[0].shape().back()};
-  const std::vector<Tensor> x = ops::split(from_input, part, 1), h = ops::split(from_hidden, part, 1);
+  const std::vector<Tensor> x = ops::split(from_input, part, 1),
+                            h = ops::split(from_hidden, part, 1);
   const Tensor fresh = ops::tanh(x[2] + ops::sigmoid(x[0] + h[0]) * h[2]);
   return {fresh + ops::sigmoid(x[1] + h[1]) * (states[0] - fresh)};
 }
@@ -149,18 +150,17 @@ Recurrent::Output Recurrent::run_direction(const Sequence& sequence, const std::
   };
   Tensors sequences{from_inputs};
   if (sequence.mask.defined()) sequences.push_back(sequence.mask);
-  const ScanResult result =
-      scan(body, states, sequences,
-           {.length = sequence.length,
-            .direction = backward ? Direction::Reverse : Direction::Forward});
+  const ScanResult result = scan(
+      body, states, sequences,
+      {.length = sequence.length, .direction = backward ? Direction::Reverse : Direction::Forward});
   return {.sequence = result.stacked[0], .states = result.carried};
 }
 
 Recurrent::Output Recurrent::run(const Tensor& x, const Tensors& given, const Tensor& lengths) {
   check_input(class_name(), x, 3, input_size_);
   const bool batch_first = options_.axes == AxisOrder::BatchFirst;
-  Sequence sequence{.x = batch_first ? ops::swapaxes(x, 0, 1) : x, .mask = {}, .length = 0,
-                    .batch = 0};
+  Sequence sequence{
+      .x = batch_first ? ops::swapaxes(x, 0, 1) : x, .mask = {}, .length = 0, .batch = 0};
   sequence.length = sequence.x.shape()[0].value();
   sequence.batch = sequence.x.shape()[1].value();
   if (lengths.defined()) {
@@ -171,7 +171,8 @@ Recurrent::Output Recurrent::run(const Tensor& x, const Tensors& given, const Te
            sequence.batch, text(lengths.type()));
     }
     const Tensor turns = ops::element_numbers({sequence.length, 1, 1});
-    const Tensor row_lengths = ops::cast(ops::expand_dims(ops::expand_dims(lengths, 0), 2), DType::Int64);
+    const Tensor row_lengths =
+        ops::cast(ops::expand_dims(ops::expand_dims(lengths, 0), 2), DType::Int64);
     sequence.mask = ops::less(turns, row_lengths);
   }
   const Tensors initial = initial_states(sequence, given);
@@ -200,17 +201,16 @@ Recurrent::Output Recurrent::run(const Tensor& x, const Tensors& given, const Te
 }
 
 Tensors Recurrent::construct(const Tensors& inputs) {
-  const bool fits = inputs.size() == 1 || inputs.size() == 1 + state_count_ ||
-                    inputs.size() == 2 + state_count_;
+  const bool fits =
+      inputs.size() == 1 || inputs.size() == 1 + state_count_ || inputs.size() == 2 + state_count_;
   if (!fits) {
     fail(ErrorKind::Value, "[{}] takes x, its {} states and the lengths, got {} inputs",
          class_name(), state_count_, inputs.size());
   }
-  const auto states_end = inputs.begin() + static_cast<std::ptrdiff_t>(
-                                               std::min(inputs.size(), 1 + state_count_));
-  const Output output =
-      run(inputs[0], {inputs.begin() + 1, states_end},
-          inputs.size() == 2 + state_count_ ? inputs.back() : Tensor());
+  const auto states_end =
+      inputs.begin() + static_cast<std::ptrdiff_t>(std::min(inputs.size(), 1 + state_count_));
+  const Output output = run(inputs[0], {inputs.begin() + 1, states_end},
+                            inputs.size() == 2 + state_count_ ? inputs.back() : Tensor());
   Tensors results{output.sequence};
   results.insert(results.end(), output.states.begin(), output.states.end());
   return results;

@@ -31,7 +31,8 @@ struct RecurrentOptions {
 // Parameters of layer l: weight_ih_l [G hidden_size, in], weight_hh_l [G hidden_size, hidden_size],
 // bias_ih_l, bias_hh_l [G hidden_size] for G gates one below another; the backward direction's end
 // in "_reverse". All begin uniform within 1 / sqrt(hidden_size).
-// Throws Value for sizes below 1, dropout outside [0, 1), and inputs that do not fit (Type: dtypes).
+// Throws Value for sizes below 1, dropout outside [0, 1), and inputs that do not fit (Type:
+// dtypes).
 class LAMELLA_API Recurrent : public Layer {
  public:
   std::string description() const override;

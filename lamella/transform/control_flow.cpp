@@ -260,9 +260,8 @@ struct SummedOverTurns {
   Shape shape;  // of the gradient
 
   Tensor of(const Tensor& all_left, const Tensor& all_right) const {
-    const Tensor sum = right.defined()
-                           ? ops::matrix_product(ops::transpose(all_left), all_right)
-                           : ops::sum(all_left, {0});
+    const Tensor sum = right.defined() ? ops::matrix_product(ops::transpose(all_left), all_right)
+                                       : ops::sum(all_left, {0});
     const Tensor turned = transposed ? ops::transpose(sum) : sum;
     return turned.shape() == shape ? turned : ops::reshape(turned, shape);
   }
@@ -710,8 +709,10 @@ ScanResult scan(const ScanBody& body, const std::vector<Tensor>& initial,
 
 std::vector<Tensor> cond(const Tensor& condition, const BranchBody& then,
                          const BranchBody& otherwise) {
-  Recorded first = record_region("cond", Invariants::Inside, {}, [&](const Tensors&) { return then(); });
-  Recorded second = record_region("cond", Invariants::Inside, {}, [&](const Tensors&) { return otherwise(); });
+  Recorded first =
+      record_region("cond", Invariants::Inside, {}, [&](const Tensors&) { return then(); });
+  Recorded second =
+      record_region("cond", Invariants::Inside, {}, [&](const Tensors&) { return otherwise(); });
   const SharedCapture captured({first.trace.get(), second.trace.get()});
   // One layout for what either gives.
   for (size_t i = 0; i < std::min(first.results.size(), second.results.size()); ++i) {
@@ -731,11 +732,12 @@ std::vector<Tensor> cond(const Tensor& condition, const BranchBody& then,
 
 std::vector<Tensor> while_loop(const LoopCondition& condition, const LoopBody& body,
                                const std::vector<Tensor>& initial) {
-  const Recorded asked = record_region(
-      "while_loop", Invariants::Hoisted, initial, [&](const Tensors& carried) { return Tensors{condition(carried)}; });
-  Recorded turned = record_region("while_loop", Invariants::Hoisted, initial, [&](const Tensors& carried) {
-    return as_carried(body(carried), carried);
-  });
+  const Recorded asked =
+      record_region("while_loop", Invariants::Hoisted, initial,
+                    [&](const Tensors& carried) { return Tensors{condition(carried)}; });
+  Recorded turned =
+      record_region("while_loop", Invariants::Hoisted, initial,
+                    [&](const Tensors& carried) { return as_carried(body(carried), carried); });
   if (turned.results.size() != initial.size()) {
     fail(ErrorKind::Value, "[while_loop] the body must give the {} tensors it carries, got {}",
          initial.size(), turned.results.size());

@@ -43,7 +43,8 @@ class Overridable : public Base {
   }
   std::string class_name() const override {
     const HostLock lock;
-    return nanobind::type_name(nb_trampoline.base().type()).c_str();
+    const std::string name = nanobind::type_name(nb_trampoline.base().type()).c_str();
+    return name.substr(name.rfind('.') + 1);
   }
 };
 

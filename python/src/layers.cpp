@@ -4,6 +4,7 @@
 #include "python/src/dtype_object.h"
 #include "python/src/layer_arguments.h"
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -12,6 +13,7 @@
 #include "lamella/nn/dropout.h"
 #include "lamella/nn/normalization.h"
 #include "lamella/nn/pooling.h"
+#include "lamella/nn/recurrent.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -124,6 +126,97 @@ void add_weighted(nb::module_& module) {
           "in_channels"_a, "out_channels"_a, "kernel_size"_a, "stride"_a, "pad_mode"_a, "padding"_a,
           "dilation"_a, "group"_a, "has_bias"_a, "weight_init"_a.none(), "bias_init"_a.none(),
           "dtype"_a.none());
+}
+
+// Everything but construct, whose inputs the package arranges.
+template <typename Layer>
+auto recurrent_class(nb::module_& module, const char* name) {
+  return layer_class<Layer>(module, name)
+      .def(
+          "run",
+          [](Layer& self, const Tensor& x, const std::vector<Tensor>& states,
+             const std::optional<Tensor>& lengths) {
+            const nn::Recurrent::Output output = self.run(x, states, lengths.value_or(Tensor()));
+            return std::pair(output.sequence, output.states);
+          },
+          "x"_a, "states"_a, "lengths"_a.none());
+}
+
+nn::RecurrentOptions recurrent_options(int64_t layers, bool has_bias, bool batch_first,
+                                       double dropout, bool bidirectional, nb::handle dtype) {
+  return {.num_layers = layers,
+          .bias = has_bias ? nn::Bias::Added : nn::Bias::None,
+          .axes = batch_first ? nn::AxisOrder::BatchFirst : nn::AxisOrder::TimeFirst,
+          .dropout = dropout,
+          .directions = bidirectional ? nn::Directions::Both : nn::Directions::Forward,
+          .dtype = dtype_of(dtype)};
+}
+
+nn::Nonlinearity nonlinearity_from(const std::string& name, const char* layer) {
+  if (name == "tanh") return nn::Nonlinearity::Tanh;
+  if (name == "relu") return nn::Nonlinearity::Relu;
+  fail(ErrorKind::Value, "[{}] nonlinearity must be 'tanh' or 'relu', got '{}'", layer, name);
+}
+
+template <typename Layer>
+void gated(nb::module_& module, const char* name) {
+  recurrent_class<Layer>(module, name)
+      .def(
+          "__init__",
+          [](Layer* self, int64_t in, int64_t hidden, int64_t layers, bool has_bias,
+             bool batch_first, double dropout, bool bidirectional, nb::handle dtype) {
+            new (self) Overridable<Layer>(
+                in, hidden,
+                recurrent_options(layers, has_bias, batch_first, dropout, bidirectional, dtype));
+          },
+          "input_size"_a, "hidden_size"_a, "num_layers"_a, "has_bias"_a, "batch_first"_a,
+          "dropout"_a, "bidirectional"_a, "dtype"_a.none());
+}
+
+template <typename Layer>
+void gated_cell(nb::module_& module, const char* name) {
+  layer_class<Layer>(module, name)
+      .def(
+          "__init__",
+          [](Layer* self, int64_t in, int64_t hidden, bool has_bias, nb::handle dtype) {
+            new (self) Overridable<Layer>(
+                in, hidden,
+                nn::RecurrentCellOptions{.bias = has_bias ? nn::Bias::Added : nn::Bias::None,
+                                         .dtype = dtype_of(dtype)});
+          },
+          "input_size"_a, "hidden_size"_a, "has_bias"_a, "dtype"_a.none());
+}
+
+void add_recurrent(nb::module_& module) {
+  gated<nn::LSTM>(module, "LSTM");
+  gated<nn::GRU>(module, "GRU");
+  gated_cell<nn::LSTMCell>(module, "LSTMCell");
+  gated_cell<nn::GRUCell>(module, "GRUCell");
+  recurrent_class<nn::RNN>(module, "RNN")
+      .def(
+          "__init__",
+          [](nn::RNN* self, int64_t in, int64_t hidden, int64_t layers,
+             const std::string& nonlinearity, bool has_bias, bool batch_first, double dropout,
+             bool bidirectional, nb::handle dtype) {
+            new (self) Overridable<nn::RNN>(
+                in, hidden,
+                recurrent_options(layers, has_bias, batch_first, dropout, bidirectional, dtype),
+                nonlinearity_from(nonlinearity, "RNN"));
+          },
+          "input_size"_a, "hidden_size"_a, "num_layers"_a, "nonlinearity"_a, "has_bias"_a,
+          "batch_first"_a, "dropout"_a, "bidirectional"_a, "dtype"_a.none());
+  layer_class<nn::RNNCell>(module, "RNNCell")
+      .def(
+          "__init__",
+          [](nn::RNNCell* self, int64_t in, int64_t hidden, bool has_bias,
+             const std::string& nonlinearity, nb::handle dtype) {
+            new (self) Overridable<nn::RNNCell>(
+                in, hidden,
+                nn::RecurrentCellOptions{.bias = has_bias ? nn::Bias::Added : nn::Bias::None,
+                                         .dtype = dtype_of(dtype)},
+                nonlinearity_from(nonlinearity, "RNNCell"));
+          },
+          "input_size"_a, "hidden_size"_a, "has_bias"_a, "nonlinearity"_a, "dtype"_a.none());
 }
 
 template <typename Layer>
@@ -276,6 +369,7 @@ void add_layers(nb::module_& module) {
   add_initializers(module);
   add_activations(module);
   add_weighted(module);
+  add_recurrent(module);
   add_others(module);
 }
 

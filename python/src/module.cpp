@@ -3,6 +3,7 @@
 #include "python/src/autodiff.h"
 #include "python/src/cell.h"
 #include "python/src/context.h"
+#include "python/src/control_flow.h"
 #include "python/src/dataset.h"
 #include "python/src/dtype_object.h"
 #include "python/src/errors.h"
@@ -36,6 +37,8 @@ NB_MODULE(_native, module) {
   bind::add_selection(module);
   bind::add_autodiff(module);
   bind::add_context(module);
+  nanobind::module_ control = module.def_submodule("control_flow");
+  bind::add_control_flow(control);
   nanobind::module_ nn = module.def_submodule("nn");
   bind::install_object_owner();
   bind::add_parameter_type(nn);

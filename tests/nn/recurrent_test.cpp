@@ -57,7 +57,8 @@ std::vector<double> one_row(const Tensor& tensor) {
 
 TEST(RecurrentCells, FollowTheirFormulas) {
   set_seed(1);
-  const Tensor x = ops::normal({1, kIn}), h = ops::normal({1, kHidden}), c = ops::normal({1, kHidden});
+  const Tensor x = ops::normal({1, kIn}), h = ops::normal({1, kHidden}),
+               c = ops::normal({1, kHidden});
   RNNCell elman(kIn, kHidden), bent(kIn, kHidden, {}, Nonlinearity::Relu);
   LSTMCell lstm(kIn, kHidden);
   GRUCell gru(kIn, kHidden);
@@ -70,8 +71,8 @@ TEST(RecurrentCells, FollowTheirFormulas) {
     EXPECT_NEAR(tanh_h[i], std::tanh(formula(elman).both(0, i)), 1e-5);
     EXPECT_NEAR(relu_h[i], std::max(formula(bent).both(0, i), 0.0), 1e-5);
     const Formula l = formula(lstm), g = formula(gru);
-    const double next_c = sigmoid(l.both(1, i)) * one_row(c)[i] +
-                          sigmoid(l.both(0, i)) * std::tanh(l.both(2, i));
+    const double next_c =
+        sigmoid(l.both(1, i)) * one_row(c)[i] + sigmoid(l.both(0, i)) * std::tanh(l.both(2, i));
     EXPECT_NEAR(lstm_c[i], next_c, 1e-5);
     EXPECT_NEAR(lstm_h[i], sigmoid(l.both(3, i)) * std::tanh(next_c), 1e-5);
     const double fresh = std::tanh(g.input(2, i) + sigmoid(g.both(0, i)) * g.hidden(2, i));
@@ -124,8 +125,7 @@ WrittenOut written_out(const Kind& kind, const Recurrent& layer, const std::stri
     const Tensors next = (*cell)(inputs);
     std::vector<float> goes_on;
     for (const int32_t length : lengths) goes_on.push_back(t < length ? 1.0f : 0.0f);
-    const Tensor mask =
-        ops::equal(Tensor::from_vector<float>({kBatch, 1}, goes_on), 1.0);
+    const Tensor mask = ops::equal(Tensor::from_vector<float>({kBatch, 1}, goes_on), 1.0);
     for (size_t s = 0; s < states.size(); ++s) states[s] = ops::where(mask, next[s], states[s]);
     result.outputs[static_cast<size_t>(t)] = ops::expand_dims(ops::where(mask, next[0], 0.0), 0);
   }
@@ -158,8 +158,7 @@ TEST_P(RecurrentLayers, AgreeWithTheirCellsOverLayersDirectionsAndLengths) {
       Tensors states;
       for (const Tensor& all : initial) states.push_back(turn_of(all, 2 * l + d));
       const std::string suffix = fmt::format("_l{}{}", l, d == 1 ? "_reverse" : "");
-      const WrittenOut half =
-          written_out(kind, *layer, suffix, sequence, states, d == 1, lengths);
+      const WrittenOut half = written_out(kind, *layer, suffix, sequence, states, d == 1, lengths);
       halves.push_back(ops::concat(half.outputs, 0));
       for (size_t s = 0; s < half.states.size(); ++s) last[s].push_back(half.states[s]);
     }
@@ -175,7 +174,8 @@ TEST_P(RecurrentLayers, AgreeWithTheirCellsOverLayersDirectionsAndLengths) {
 TEST_P(RecurrentLayers, HaveTheGradientsOfTheirCells) {
   set_seed(3);
   const auto layer = kind.layer({});
-  const Tensor x = ops::normal({kTurns, kBatch, kIn}), weights = ops::normal({kTurns, kBatch, kHidden});
+  const Tensor x = ops::normal({kTurns, kBatch, kIn}),
+               weights = ops::normal({kTurns, kBatch, kHidden});
   const std::vector<int32_t> lengths = {3, kTurns};
   Tensors states;
   for (size_t s = 0; s < layer->state_count(); ++s) {
@@ -262,9 +262,8 @@ TEST_P(RecurrentLayers, SayWhatIsWrong) {
               HasSubstr("num_layers must be at least 1"));
 }
 
-INSTANTIATE_TEST_SUITE_P(All, RecurrentLayers, testing::Range<size_t>(0, 3), [](const auto& given) {
-  return std::string(kinds()[given.param].name);
-});
+INSTANTIATE_TEST_SUITE_P(All, RecurrentLayers, testing::Range<size_t>(0, 3),
+                         [](const auto& given) { return std::string(kinds()[given.param].name); });
 
 }  // namespace
 }  // namespace lamella::nn

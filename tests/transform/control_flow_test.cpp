@@ -178,8 +178,8 @@ TEST(Scan, ServesEveryLengthAndBatchWithFewGraphs) {
   EXPECT_LE(counters().graphs - after_three, 3);
 }
 
-// What is the same in every turn is computed once, and a gradient with respect to a tensor of outside
-// may be taken inside.
+// What is the same in every turn is computed once, and a gradient with respect to a tensor of
+// outside may be taken inside.
 TEST(Scan, ComputesWhatIsTheSameInEveryTurnOnce) {
   const Tensor x = ops::normal({5, 3}), weight = ops::normal({3, 3});
   x.wait(), weight.wait();
@@ -199,7 +199,9 @@ TEST(Scan, TakesGradientsInsideItsBody) {
       [&](const Tensors& carried, const Tensors& slices) {
         const Tensor wrt[] = {carried[0], weight};
         const auto gradients = grad(
-            [&] { return ops::sum(ops::square(carried[0] - slices[0]) * 0.5 + weight * slices[0]); },
+            [&] {
+              return ops::sum(ops::square(carried[0] - slices[0]) * 0.5 + weight * slices[0]);
+            },
             wrt);
         return ScanResult{{carried[0] - gradients[0] * 0.5}, {gradients[1]}};
       },

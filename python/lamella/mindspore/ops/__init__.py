@@ -7,6 +7,7 @@ from lamella.mindspore.ops import _functions, _primitives
 from lamella.mindspore.ops._functions import *
 from lamella.mindspore.ops._primitives import *
 from lamella.mindspore.ops.composite import HyperMap, Map, MultitypeFuncGraph
+from lamella.mindspore.ops.loops import ForiLoop, Scan, WhileLoop
 from lamella.names import missing
 
 

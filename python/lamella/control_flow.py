@@ -1,0 +1,129 @@
+"""Loops and branches that are recorded once: scan, cond, while_loop, fori_loop.
+
+A body is called once, with placeholders for what is carried. What is carried may be a tensor, or
+tuples, lists and dictionaries of tensors; its structure stays the same from turn to turn.
+"""
+
+from lamella import _native
+from lamella._native import Tensor
+
+_control = _native.control_flow
+
+
+def _flatten(value, name, into):
+    """Appends the tensors of a structure; returns the structure with their places."""
+    if isinstance(value, Tensor):
+        into.append(value)
+        return len(into) - 1
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return type(value)(*(_flatten(item, name, into) for item in value))
+    if isinstance(value, (tuple, list)):
+        return type(value)(_flatten(item, name, into) for item in value)
+    if isinstance(value, dict):
+        return {key: _flatten(item, name, into) for key, item in value.items()}
+    if value is None:
+        return None
+    if isinstance(value, (bool, int, float)):
+        into.append(Tensor(value))
+        return len(into) - 1
+    kind = type(value).__name__
+    raise TypeError(f"[{name}] tensors, numbers, tuples, lists and dicts of them: got {kind}")
+
+
+def _restore(structure, tensors):
+    if structure is None:
+        return None
+    if isinstance(structure, int):
+        return tensors[structure]
+    if isinstance(structure, dict):
+        return {key: _restore(item, tensors) for key, item in structure.items()}
+    items = [_restore(item, tensors) for item in structure]
+    return type(structure)(*items) if hasattr(structure, "_fields") else type(structure)(items)
+
+
+def _flat(value, name):
+    tensors = []
+    return tensors, _flatten(value, name, tensors)
+
+
+def _same_structure(name, given, returned):
+    if given != returned:
+        raise ValueError(
+            f"[{name}] the body must give what it carries in the structure it was given"
+        )
+
+
+def scan(body, init, xs=None, length=None, reverse=False):
+    """Runs body(carry, x) -> (carry, y) for each index of the first axis of xs's tensors.
+
+    Gives what is carried after the last turn and all y, stacked along a new first axis. Without xs,
+    `length` says the number of turns. With reverse, from the last index to the first.
+    """
+    initial, carry_structure = _flat(init, "scan")
+    sequences, x_structure = _flat(xs, "scan")
+    y_structure = None
+
+    def turn(carried, slices):
+        nonlocal y_structure
+        returned = body(_restore(carry_structure, carried), _restore(x_structure, slices))
+        if not isinstance(returned, tuple) or len(returned) != 2:
+            raise TypeError("[scan] the body must return a pair: what is carried, what is stacked")
+        after, structure = _flat(returned[0], "scan")
+        _same_structure("scan", carry_structure, structure)
+        stacked, y_structure = _flat(returned[1], "scan")
+        return after, stacked
+
+    carried, stacked = _control.scan(turn, initial, sequences, length, bool(reverse))
+    return _restore(carry_structure, carried), _restore(y_structure, stacked)
+
+
+def cond(condition, true_fn, false_fn, *operands):
+    """true_fn(*operands) where condition, one bool, holds, else false_fn(*operands).
+
+    Both are recorded and give the same structure, shapes and dtypes; one is run.
+    """
+    structures = []
+
+    def branch(function):
+        def run():
+            tensors, structure = _flat(function(*operands), "cond")
+            structures.append(structure)
+            if structures[0] != structure:
+                raise ValueError("[cond] both branches must give the same structure")
+            return tensors
+
+        return run
+
+    if not isinstance(condition, Tensor):
+        condition = Tensor(bool(condition))
+    results = _control.cond(condition, branch(true_fn), branch(false_fn))
+    return _restore(structures[0], results)
+
+
+def while_loop(cond_func, loop_func, init_val):
+    """loop_func again and again as long as cond_func, one bool, holds for what is carried."""
+    initial, structure = _flat(init_val, "while_loop")
+
+    def condition(carried):
+        goes_on = cond_func(_restore(structure, carried))
+        return [goes_on if isinstance(goes_on, Tensor) else Tensor(bool(goes_on))]
+
+    def body(carried):
+        tensors, after = _flat(loop_func(_restore(structure, carried)), "while_loop")
+        _same_structure("while_loop", structure, after)
+        return tensors
+
+    return _restore(structure, _control.while_loop(condition, body, initial))
+
+
+def fori_loop(lower, upper, loop_func, init_val):
+    """loop_func(i, carried) for i from lower to upper - 1; i is a tensor."""
+    start = int(lower)
+
+    def turn(carry, _):
+        i, carried = carry
+        return (i + 1, loop_func(i, carried)), None
+
+    length = max(int(upper) - start, 0)
+    (_, carried), _ = scan(turn, (Tensor(start), init_val), None, length)
+    return carried

@@ -1,0 +1,191 @@
+"""Loops and branches from Python, and the recurrent layers built on them."""
+
+import numpy as np
+import pytest
+from lamella.mindspore import nn, ops
+
+import lamella
+from lamella import Tensor, control_flow
+from lamella import mindspore as ms
+
+
+def numbers(*shape, seed=0):
+    return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
+
+
+def test_scan_keeps_structures():
+    x = numbers(5, 3)
+
+    def body(carry, item):
+        total = carry["sum"] + item[0]
+        return {"sum": total, "count": carry["count"] + 1}, (total, item[1] * 2)
+
+    init = {"sum": Tensor(np.zeros(3, np.float32)), "count": 0}
+    carry, (sums, doubled) = control_flow.scan(body, init, (Tensor(x), Tensor(x)))
+    np.testing.assert_allclose(carry["sum"].asnumpy(), x.sum(0), rtol=1e-5)
+    assert carry["count"].item() == 5
+    np.testing.assert_allclose(sums.asnumpy(), np.cumsum(x, 0), rtol=1e-5, atol=1e-6)
+    np.testing.assert_array_equal(doubled.asnumpy(), x * 2)
+
+
+def test_scan_is_differentiated_with_weights():
+    x, w = Tensor(numbers(4, 2, 3)), Tensor(numbers(3, 3, seed=1))
+
+    def loss(w, loop):
+        def body(h, item):
+            h = ops.tanh(ops.matmul(h, w) + item)
+            return h, h
+
+        start = Tensor(np.zeros((2, 3), np.float32))
+        if loop:
+            return control_flow.scan(body, start, x)[1].sum()
+        ys = []
+        for t in range(4):
+            start, y = body(start, x[t])
+            ys.append(y)
+        return ops.stack(ys).sum()
+
+    looped = ms.grad(lambda w: loss(w, True))(w)
+    unrolled = ms.grad(lambda w: loss(w, False))(w)
+    np.testing.assert_allclose(looped.asnumpy(), unrolled.asnumpy(), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("unroll", [True, False])
+def test_scan_and_fori_loop_as_primitives(unroll):
+    x = numbers(4, 2)
+    carry, ys = ops.Scan()(
+        lambda c, v: (c + v, c * v), Tensor(np.zeros(2, np.float32)), Tensor(x), unroll=unroll
+    )
+    np.testing.assert_allclose(carry.asnumpy(), x.sum(0), rtol=1e-5, atol=1e-6)
+    before = np.cumsum(x, 0) - x
+    np.testing.assert_allclose(ys.asnumpy(), before * x, rtol=1e-4, atol=1e-5)
+    total = ops.ForiLoop()(2, 6, lambda i, s: s + i, Tensor(0.0), unroll=unroll)
+    assert total.item() == 2 + 3 + 4 + 5
+
+
+def test_while_loop_and_its_gradient():
+    def grown(x):
+        return ops.WhileLoop()(lambda v: v.sum() < 100, lambda v: v * 2, x).sum()
+
+    x = Tensor(np.array([1.0, 2.0], np.float32))
+    assert grown(x).item() == 192
+    assert ms.grad(grown)(x).asnumpy().tolist() == [64, 64]
+
+
+def test_cond_runs_one_branch():
+    x = Tensor(numbers(3))
+    for limit, expected in ((-1e9, x.asnumpy() * 2), (1e9, -x.asnumpy())):
+        y = control_flow.cond(x.sum() > limit, lambda v: v * 2, lambda v: -v, x)
+        np.testing.assert_array_equal(y.asnumpy(), expected)
+
+
+def test_errors_say_what_is_wrong():
+    x = Tensor(numbers(3, 2))
+    with pytest.raises(ValueError, match="must give for what it carries"):
+        control_flow.scan(lambda c, v: (ops.concat([c, c]), v), Tensor(numbers(2)), x)
+    with pytest.raises(ValueError, match="in the structure it was given"):
+        control_flow.while_loop(lambda v: v.sum() < 1, lambda v: (v, v), Tensor(numbers(2)))
+    with pytest.raises(ValueError, match="no elements that can be read"):
+        control_flow.scan(lambda c, v: (c + float(v.sum()), v), Tensor(0.0), x)
+    with pytest.raises(TypeError, match="must return a pair"):
+        control_flow.scan(lambda c, v: c, Tensor(0.0), x)
+    with pytest.raises(ZeroDivisionError):
+        control_flow.scan(lambda c, v: (c, 1 / 0), Tensor(0.0), x)
+    with pytest.raises(TypeError, match="got str"):
+        control_flow.scan(lambda c, v: ("text", v), Tensor(0.0), x)
+
+
+# ---- Recurrent layers ----
+
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def lstm(layer, x, h, c):
+    p = {k: v.asnumpy().astype(np.float64) for k, v in layer.parameters_dict().items()}
+    outputs = []
+    for item in x.astype(np.float64):
+        gates = item @ p["weight_ih_l0"].T + p["bias_ih_l0"] + h @ p["weight_hh_l0"].T
+        i, f, g, o = np.split(gates + p["bias_hh_l0"], 4, -1)
+        c = sigmoid(f) * c + sigmoid(i) * np.tanh(g)
+        h = sigmoid(o) * np.tanh(c)
+        outputs.append(h)
+    return np.stack(outputs), h, c
+
+
+def test_lstm_against_numpy_and_by_its_arguments():
+    layer = nn.LSTM(3, 4)
+    assert list(layer.parameters_dict()) == [
+        "weight_ih_l0", "weight_hh_l0", "bias_ih_l0", "bias_hh_l0",
+    ]  # fmt: skip
+    x, h, c = numbers(5, 2, 3), numbers(1, 2, 4, seed=1), numbers(1, 2, 4, seed=2)
+    output, (hn, cn) = layer(Tensor(x), (Tensor(h), Tensor(c)))
+    expected, eh, ec = lstm(layer, x, h[0], c[0])
+    np.testing.assert_allclose(output.asnumpy(), expected, atol=1e-5)
+    np.testing.assert_allclose(hn.asnumpy()[0], eh, atol=1e-5)
+    np.testing.assert_allclose(cn.asnumpy()[0], ec, atol=1e-5)
+    alone, _ = layer(Tensor(x))
+    np.testing.assert_allclose(
+        alone.asnumpy(), lstm(layer, x, np.zeros((2, 4)), np.zeros((2, 4)))[0], atol=1e-5
+    )
+
+
+@pytest.mark.parametrize("kind", [nn.RNN, nn.GRU, nn.LSTM])
+def test_lengths_and_directions(kind):
+    layer = kind(3, 4, 2, bidirectional=True, batch_first=True)
+    x = Tensor(numbers(2, 5, 3))
+    output, _ = layer(x, None, Tensor(np.array([5, 2], np.int32)))
+    assert output.shape == (2, 5, 8)
+    assert not output.asnumpy()[1, 2:].any()
+    short, _ = layer(x[1:, :2])
+    np.testing.assert_allclose(output.asnumpy()[1, :2], short.asnumpy()[0], atol=1e-6)
+
+
+def test_cells_take_states_or_begin_with_zeros():
+    x = Tensor(numbers(2, 3))
+    h, c = nn.LSTMCell(3, 4)(x, (Tensor(numbers(2, 4)), Tensor(numbers(2, 4))))
+    assert h.shape == c.shape == (2, 4)
+    assert nn.GRUCell(3, 4)(x, Tensor(numbers(2, 4))).shape == (2, 4)
+    assert nn.RNNCell(3, 4, nonlinearity="relu")(x).asnumpy().min() >= 0
+    with pytest.raises(ValueError, match="nonlinearity must be 'tanh' or 'relu'"):
+        nn.RNN(3, 4, nonlinearity="sine")
+    with pytest.raises(ValueError, match=r"\[LSTM\] x must have 3 axes, the last of size 3"):
+        nn.LSTM(3, 4)(Tensor(numbers(2, 4)))
+
+
+class Classifier(nn.Cell):
+    def __init__(self):
+        super().__init__()
+        self.lstm = nn.LSTM(3, 8, batch_first=True)
+        self.dense = nn.Dense(8, 2)
+
+    def construct(self, x):
+        return self.dense(self.lstm(x)[1][0][0])
+
+
+@pytest.mark.parametrize("mode", [ms.PYNATIVE_MODE, ms.GRAPH_MODE])
+def test_an_lstm_learns_in_both_modes(mode):
+    ms.set_context(mode=mode)
+    try:
+        ms.set_seed(1)
+        net = Classifier()
+        step = nn.TrainOneStepCell(
+            nn.WithLossCell(net, nn.SoftmaxCrossEntropyWithLogits(sparse=True, reduction="mean")),
+            nn.Adam(net.trainable_params(), 0.02),
+        )
+        x = numbers(64, 6, 3)
+        labels = (x.sum((1, 2)) > 0).astype(np.int32)
+        losses = [step(Tensor(x), Tensor(labels)).item() for _ in range(60)]
+        assert losses[-1] < 0.25 * losses[0]
+    finally:
+        ms.set_context(mode=ms.PYNATIVE_MODE)
+
+
+def test_a_long_scan_is_a_few_nodes():
+    lamella.flush()
+    x = Tensor(numbers(1000, 2))
+    before = lamella.counters()["flushes"] if "flushes" in lamella.counters() else 0
+    carry, _ = control_flow.scan(lambda c, v: (c * 0.5 + v, None), Tensor(numbers(2)), x)
+    assert np.isfinite(carry.asnumpy()).all()
+    assert lamella.counters().get("flushes", 1) - before <= 2
