@@ -219,9 +219,9 @@ class _BatchNorm(Cell):
 
     def construct(self, input):
         if input.ndim not in self._ranks:
+            ranks = " or ".join(map(str, self._ranks))
             raise ValueError(
-                f"[{type(self).__name__}] input must have {' or '.join(map(str, self._ranks))} axes, "
-                f"got shape {input.shape}"
+                f"[{type(self).__name__}] input must have {ranks} axes, got shape {input.shape}"
             )
         by_batch = self.training or not self.track_running_stats
         return F.batch_norm(
