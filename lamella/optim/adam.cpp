@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "lamella/ops/functions.h"
+#include "lamella/ops/tensor_operators.h"
 
 namespace lamella::optim {
 
@@ -81,6 +82,10 @@ Tensor AdamWeightDecay::update(const Update& update) {
 }
 
 namespace {
+
+Tensor moved(const Tensor& moment, double beta, const Tensor& towards) {
+  return moment * beta + towards * (1 - beta);
+}
 
 // Parameters alone as one group, whose decay spares none of them.
 OptimizerParameters as_groups(OptimizerParameters parameters) {
