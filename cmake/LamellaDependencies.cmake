@@ -6,7 +6,15 @@ find_package(nlohmann_json REQUIRED)
 find_package(ZLIB REQUIRED)
 find_package(LLVM 19.1 REQUIRED CONFIG HINTS /usr/lib/llvm-19/lib/cmake/llvm)
 
-# oneDNN comes from PyPI: headers and library lie in the environment's own folders.
+# oneDNN comes from PyPI: headers and library lie in the environment's own folders. A wheel is built
+# in an environment of its own, which says where.
+if(SKBUILD)
+  execute_process(
+    COMMAND ${Python_EXECUTABLE} -c "from importlib.metadata import files
+header = next(f for f in files('onednn-devel-cpu-gomp') if f.name == 'dnnl.hpp')
+print(header.locate().resolve().parents[1])"
+    OUTPUT_STRIP_TRAILING_WHITESPACE OUTPUT_VARIABLE LAMELLA_VENV COMMAND_ERROR_IS_FATAL ANY)
+endif()
 find_path(ONEDNN_INCLUDE dnnl.hpp PATHS ${LAMELLA_VENV}/include NO_DEFAULT_PATH REQUIRED)
 find_library(ONEDNN_LIBRARY dnnl PATHS ${LAMELLA_VENV}/lib NO_DEFAULT_PATH REQUIRED)
 add_library(lamella_onednn INTERFACE)

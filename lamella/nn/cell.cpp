@@ -72,13 +72,21 @@ Tensors Cell::call(const Tensors& inputs, SourceLocation location) {
     }
   }
   if (backward_hooks_) {
-    replaced = backward_hooks_->around_inputs(*given);
+    replaced = around_inputs(*given);
     given = &replaced;
   }
   Tensors outputs = compute_dtype_ ? construct(cast_inputs(*given)) : construct(*given);
   for (const ForwardHook& hook : hooks_) {
     if (std::optional<Tensors> other = hook(*this, *given, outputs)) outputs = std::move(*other);
   }
+  return around_outputs(outputs);
+}
+
+Tensors Cell::around_inputs(const Tensors& inputs) {
+  return backward_hooks_ ? backward_hooks_->around_inputs(inputs) : inputs;
+}
+
+Tensors Cell::around_outputs(const Tensors& outputs) {
   return backward_hooks_ ? backward_hooks_->around_outputs(outputs) : outputs;
 }
 
@@ -338,6 +346,18 @@ Named<CellBuffer> Cell::buffers_and_names(const std::string& prefix) {
   for (const auto& [path, cell] : cells_and_names(prefix)) {
     for (const auto& [name, buffer] : cell->buffers_)
       found.emplace_back(joined(path, name), buffer);
+  }
+  return found;
+}
+
+Named<Tensor> Cell::persistent_buffers() {
+  Named<Tensor> found;
+  for (const auto& [path, cell] : cells_and_names()) {
+    for (const auto& [name, buffer] : cell->buffers_) {
+      if (buffer.persistent && buffer.tensor.defined()) {
+        found.emplace_back(cell->path_prefix_ + name, buffer.tensor);
+      }
+    }
   }
   return found;
 }

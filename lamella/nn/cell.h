@@ -90,6 +90,10 @@ class LAMELLA_API Cell : public Object {
   void add_forward_hook(ForwardHook hook);
   void add_backward_hook(BackwardHook hook);
   void add_backward_pre_hook(BackwardPreHook hook);
+  // What call() puts around a construct for backward hooks, for callers that run a cell's
+  // computation by themselves.
+  Tensors around_inputs(const Tensors& inputs);
+  Tensors around_outputs(const Tensors& outputs);
 
   // ---- Parameters, cells and buffers of this cell ----
 
@@ -126,6 +130,9 @@ class LAMELLA_API Cell : public Object {
   Named<Cell*> cells_and_names(const std::string& prefix = {});
   Named<Ref<Parameter>> parameters_and_names(const std::string& prefix = {});
   Named<CellBuffer> buffers_and_names(const std::string& prefix = {});
+  // The persistent buffers of the tree, named as parameters are: what checkpoints hold beside
+  // those.
+  Named<Tensor> persistent_buffers();
   Parameters get_parameters();
   // Those that require a gradient, and those that do not.
   Parameters trainable_params();

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "lamella/ops/functions.h"
+#include "lamella/ops/tensor_operators.h"
 
 namespace lamella::optim {
 
@@ -78,6 +79,56 @@ Tensor AdamWeightDecay::update(const Update& update) {
   write(first, next[1]);
   write(second, next[2]);
   return next[0];
+}
+
+namespace {
+
+Tensor moved(const Tensor& moment, double beta, const Tensor& towards) {
+  return moment * beta + towards * (1 - beta);
+}
+
+// Parameters alone as one group, whose decay spares none of them.
+OptimizerParameters as_groups(OptimizerParameters parameters) {
+  parameters.grouped = true;
+  return parameters;
+}
+
+}  // namespace
+
+AdamW::AdamW(OptimizerParameters parameters, const AdamWOptions& options)
+    : Optimizer(as_groups(std::move(parameters)),
+                {.name = "AdamW",
+                 .learning_rate = options.learning_rate,
+                 .weight_decay = options.weight_decay,
+                 .decay = options.decay == DecayForm::Decoupled ? WeightDecay::Decoupled
+                                                                : WeightDecay::InGradient}),
+      options_(options) {
+  check("AdamW", options.beta1, options.beta2, options.eps);
+  first_ = add_state("exp_avg");
+  second_ = add_state("exp_avg_sq");
+  if (options.amsgrad) largest_ = add_state("max_exp_avg_sq");
+}
+
+Tensor AdamW::update(const Update& update) {
+  const auto t = static_cast<double>(update.step + 1);
+  const Tensor& g = update.gradient;
+  const Tensor m = moved(first_[update.index]->tensor(), options_.beta1, g);
+  const Tensor v = moved(second_[update.index]->tensor(), options_.beta2, ops::square(g));
+  write(first_[update.index], m);
+  write(second_[update.index], v);
+  Tensor spread = v;
+  if (options_.amsgrad) {
+    spread = ops::maximum(largest_[update.index]->tensor(), v);
+    write(largest_[update.index], spread);
+  }
+  const double first_correction = 1 - std::pow(options_.beta1, t);
+  const double second_correction = std::sqrt(1 - std::pow(options_.beta2, t));
+  Tensor kept = update.parameter;
+  if (update.decays && options_.decay == DecayForm::Decoupled) {
+    kept = kept * (1 - update.rate * update.weight_decay);
+  }
+  return kept - m * (update.rate / first_correction) /
+                    (ops::sqrt(spread) / second_correction + options_.eps);
 }
 
 }  // namespace lamella::optim

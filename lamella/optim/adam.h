@@ -59,4 +59,36 @@ class LAMELLA_API AdamWeightDecay : public Optimizer {
   Parameters first_, second_;
 };
 
+// Where weight decay enters: beside the gradient's step, or into the gradient.
+enum class DecayForm : uint8_t { Decoupled, InGradient };
+
+struct AdamWOptions {
+  LearningRate learning_rate = 0.001;
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double eps = 1e-8;
+  LearningRate weight_decay = 0.01;
+  DecayForm decay = DecayForm::Decoupled;
+  bool amsgrad = false;
+};
+
+// Loshchilov and Hutter, "Decoupled weight decay regularization", 2019, with Adam's algorithm 1 for
+// the step: m and v as above, each corrected for its bias before eps is added:
+//   p - rate decay p - rate m / (1 - beta1^t) / (sqrt(v / (1 - beta2^t)) + eps).
+// The decay applies to every parameter. State "exp_avg", "exp_avg_sq", with amsgrad
+// "max_exp_avg_sq".
+class LAMELLA_API AdamW : public Optimizer {
+ public:
+  // Throws as Adam does.
+  explicit AdamW(OptimizerParameters parameters, const AdamWOptions& options = {});
+  std::string class_name() const override { return "AdamW"; }
+
+ protected:
+  Tensor update(const Update& update) override;
+
+ private:
+  AdamWOptions options_;
+  Parameters first_, second_, largest_;
+};
+
 }  // namespace lamella::optim

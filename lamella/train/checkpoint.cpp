@@ -8,6 +8,7 @@
 
 #include "lamella/io/safetensors.h"
 #include "lamella/ir/window.h"
+#include "lamella/ops/functions.h"
 
 namespace lamella::train {
 
@@ -95,6 +96,7 @@ void save_checkpoint(nn::Cell& cell, const std::string& path, const std::optiona
   for (const Ref<nn::Parameter>& parameter : cell.get_parameters()) {
     parameters.emplace_back(parameter->name(), parameter->tensor());
   }
+  for (auto& buffer : cell.persistent_buffers()) parameters.push_back(std::move(buffer));
   save_checkpoint(parameters, path, run, extra);
 }
 
@@ -117,27 +119,30 @@ NotLoaded load_param_into_net(nn::Cell& network, const Checkpoint& checkpoint, M
   NotLoaded not_loaded;
   std::string faults;
   std::set<std::string, std::less<>> names;
-  std::vector<std::pair<Ref<nn::Parameter>, const Tensor*>> writes;
-  for (const Ref<nn::Parameter>& parameter : network.get_parameters()) {
-    names.insert(parameter->name());
-    const Tensor* value = checkpoint.find(parameter->name());
+  std::vector<std::pair<Tensor, const Tensor*>> writes;
+  const auto match_one = [&](const std::string& name, const Tensor& tensor) {
+    names.insert(name);
+    const Tensor* value = checkpoint.find(name);
     if (value == nullptr) {
-      not_loaded.parameters.push_back(parameter->name());
+      not_loaded.parameters.push_back(name);
       if (match == Match::Strict) {
-        faults += fmt::format("\n  {}: {} in the network, missing in the checkpoint",
-                              parameter->name(), text(parameter->type()));
+        faults += fmt::format("\n  {}: {} in the network, missing in the checkpoint", name,
+                              text(tensor.type()));
       }
-      continue;
+      return;
     }
-    const bool other_dtype = value->dtype() != parameter->dtype();
-    if (value->shape() != parameter->shape() || (other_dtype && match == Match::Strict)) {
-      faults +=
-          fmt::format("\n  {}: {} in the network, {} in the checkpoint", parameter->name(),
-                      text(TensorType{parameter->dtype(), Layout::RowMajor, parameter->shape()}),
-                      text(value->type()));
+    const bool other_dtype = value->dtype() != tensor.dtype();
+    if (value->shape() != tensor.shape() || (other_dtype && match == Match::Strict)) {
+      faults += fmt::format("\n  {}: {} in the network, {} in the checkpoint", name,
+                            text(TensorType{tensor.dtype(), Layout::RowMajor, tensor.shape()}),
+                            text(value->type()));
     }
-    writes.emplace_back(parameter, value);
+    writes.emplace_back(tensor, value);
+  };
+  for (const Ref<nn::Parameter>& parameter : network.get_parameters()) {
+    match_one(parameter->name(), parameter->tensor());
   }
+  for (const auto& [name, tensor] : network.persistent_buffers()) match_one(name, tensor);
   for (const auto& [name, tensor] : checkpoint.parameters) {
     if (names.contains(name)) continue;
     not_loaded.checkpoint.push_back(name);
@@ -149,7 +154,9 @@ NotLoaded load_param_into_net(nn::Cell& network, const Checkpoint& checkpoint, M
   if (!faults.empty()) {
     fail(ErrorKind::Value, "[load_param_into_net] network and checkpoint do not match:{}", faults);
   }
-  for (const auto& [parameter, value] : writes) parameter->set_data(*value);
+  for (const auto& [tensor, value] : writes) {
+    tensor.assign(value->dtype() == tensor.dtype() ? *value : ops::cast(*value, tensor.dtype()));
+  }
   Window::of_thread().flush();
   return not_loaded;
 }

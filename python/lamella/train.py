@@ -235,6 +235,7 @@ def save_checkpoint(
     """Writes parameters under their names; save_obj is a Cell, a dictionary or a list of rows."""
     if hasattr(save_obj, "parameters_and_names"):
         rows = [(p.name, p) for _, p in save_obj.parameters_and_names()]
+        rows += save_obj._persistent_buffers()
     elif isinstance(save_obj, dict):
         rows = list(save_obj.items())
     else:

@@ -85,6 +85,39 @@ nb::list named_buffers(const nn::Named<nn::CellBuffer>& buffers) {
   return list;
 }
 
+nb::tuple to_tuple(const nn::Tensors& tensors) {
+  nb::list list;
+  for (const Tensor& tensor : tensors) {
+    if (tensor.defined()) {
+      list.append(tensor);
+    } else {
+      list.append(nb::none());
+    }
+  }
+  return nb::tuple(list);
+}
+
+// Has the cell's Python hooks called with gradients, through its methods of these names.
+void watch_gradients(nn::Cell& self) {
+  const auto replacement = [](const nb::object& returned, nn::Cell& cell) {
+    std::optional<nn::Tensors> tensors;
+    if (!returned.is_none()) tensors = outputs_from(returned, cell.class_name());
+    return tensors;
+  };
+  self.add_backward_pre_hook([replacement](nn::Cell& cell, const nn::Tensors& outputs) {
+    const HostLock lock;
+    return replacement(nb::cast(Ref<nn::Cell>(&cell)).attr("_output_gradients")(to_tuple(outputs)),
+                       cell);
+  });
+  self.add_backward_hook(
+      [replacement](nn::Cell& cell, const nn::Tensors& inputs, const nn::Tensors& outputs) {
+        const HostLock lock;
+        return replacement(nb::cast(Ref<nn::Cell>(&cell))
+                               .attr("_input_gradients")(to_tuple(inputs), to_tuple(outputs)),
+                           cell);
+      });
+}
+
 }  // namespace
 
 PyType_Slot cell_slots[] = {{Py_tp_traverse, reinterpret_cast<void*>(traverse)},
@@ -154,6 +187,23 @@ void add_cells(nb::module_& module) {
       .def("_find", find)
       .def("_set_cell", [](Cell& self, const std::string& name,
                            Ref<Cell> child) { self.set_cell(name, std::move(child)); })
+      .def("_watch_gradients", watch_gradients)
+      .def("_persistent_buffers",
+           [](Cell& self) {
+             nb::list list;
+             for (const auto& [name, tensor] : self.persistent_buffers()) {
+               list.append(nb::make_tuple(name, tensor));
+             }
+             return list;
+           })
+      .def("_around_inputs",
+           [](Cell& self, const nb::args& inputs) {
+             return to_tuple(self.around_inputs(tensors_from(inputs, self.class_name())));
+           })
+      .def("_around_outputs",
+           [](Cell& self, const nb::args& outputs) {
+             return to_tuple(self.around_outputs(tensors_from(outputs, self.class_name())));
+           })
       .def("_note_revision", [](Cell& self) { self.note_revision(); })
       .def("_adopt_cell", [](Cell& self, const std::string& name,
                              Ref<Cell> child) { self.adopt_cell(name, std::move(child)); })

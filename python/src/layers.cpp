@@ -126,6 +126,31 @@ void add_weighted(nb::module_& module) {
           "in_channels"_a, "out_channels"_a, "kernel_size"_a, "stride"_a, "pad_mode"_a, "padding"_a,
           "dilation"_a, "group"_a, "has_bias"_a, "weight_init"_a.none(), "bias_init"_a.none(),
           "dtype"_a.none());
+  layer_class<nn::Conv2dTranspose>(module, "Conv2dTranspose")
+      .def(
+          "__init__",
+          [](nn::Conv2dTranspose* self, int64_t in, int64_t out, nb::handle kernel,
+             nb::handle stride, const std::string& pad_mode, nb::handle padding,
+             nb::handle output_padding, nb::handle dilation, int64_t group, bool has_bias,
+             nb::handle weight, nb::handle bias, nb::handle dtype) {
+            const char* layer = "Conv2dTranspose";
+            new (self) Overridable<nn::Conv2dTranspose>(
+                in, out, pair_from(kernel, layer, "kernel_size"),
+                nn::Conv2dTransposeOptions{
+                    .stride = pair_from(stride, layer, "stride"),
+                    .pad_mode = nn::pad_mode_from_name(pad_mode, layer),
+                    .padding = margins_from(padding, layer),
+                    .output_padding = pair_from(output_padding, layer, "output_padding"),
+                    .dilation = pair_from(dilation, layer, "dilation"),
+                    .group = group,
+                    .bias = has_bias ? nn::Bias::Added : nn::Bias::None,
+                    .weight_init = initial_from(weight),
+                    .bias_init = initial_from(bias),
+                    .dtype = dtype_of(dtype)});
+          },
+          "in_channels"_a, "out_channels"_a, "kernel_size"_a, "stride"_a, "pad_mode"_a, "padding"_a,
+          "output_padding"_a, "dilation"_a, "group"_a, "has_bias"_a, "weight_init"_a.none(),
+          "bias_init"_a.none(), "dtype"_a.none());
 }
 
 // Everything but construct, whose inputs the package arranges.
@@ -260,6 +285,21 @@ void add_others(nb::module_& module) {
           },
           "normalized_shape"_a, "begin_norm_axis"_a, "gamma_init"_a.none(), "beta_init"_a.none(),
           "epsilon"_a, "dtype"_a.none());
+  layer_class<nn::GroupNorm>(module, "GroupNorm")
+      .def(
+          "__init__",
+          [](nn::GroupNorm* self, int64_t groups, int64_t channels, double eps, bool affine,
+             nb::handle gamma, nb::handle beta, nb::handle dtype) {
+            new (self)
+                Overridable<nn::GroupNorm>(groups, channels,
+                                           nn::GroupNormOptions{.eps = eps,
+                                                                .affine = affine,
+                                                                .gamma_init = initial_from(gamma),
+                                                                .beta_init = initial_from(beta),
+                                                                .dtype = dtype_of(dtype)});
+          },
+          "num_groups"_a, "num_channels"_a, "eps"_a, "affine"_a, "gamma_init"_a.none(),
+          "beta_init"_a.none(), "dtype"_a.none());
   layer_class<nn::Dropout>(module, "Dropout")
       .def(
           "__init__",

@@ -96,6 +96,35 @@ void add_losses(nb::module_& module) {
                 .pos_weight = optional_tensor(pos_weight)});
           },
           "reduction"_a, "weight"_a.none(), "pos_weight"_a.none());
+  layer_class<nn::NLLLoss, nn::LossBase>(module, "NLLLoss")
+      .def(
+          "__init__",
+          [](nn::NLLLoss* self, nb::handle weight, int64_t ignore_index,
+             const std::string& reduction) {
+            new (self) Overridable<nn::NLLLoss>(
+                nn::NllOptions{.weight = optional_tensor(weight),
+                               .ignore_index = ignore_index,
+                               .reduction = reduction_from_name(reduction, "NLLLoss")});
+          },
+          "weight"_a.none(), "ignore_index"_a, "reduction"_a);
+  layer_class<nn::BCELoss, nn::LossBase>(module, "BCELoss")
+      .def(
+          "__init__",
+          [](nn::BCELoss* self, nb::handle weight, const std::string& reduction) {
+            new (self) Overridable<nn::BCELoss>(optional_tensor(weight),
+                                                reduction_from_name(reduction, "BCELoss"));
+          },
+          "weight"_a.none(), "reduction"_a);
+  layer_class<nn::HuberLoss, nn::LossBase>(module, "HuberLoss")
+      .def(
+          "__init__",
+          [](nn::HuberLoss* self, const std::string& reduction, double delta) {
+            new (self)
+                Overridable<nn::HuberLoss>(reduction_from_name(reduction, "HuberLoss"), delta);
+          },
+          "reduction"_a, "delta"_a);
+  layer_class<nn::RMSELoss, nn::LossBase>(module, "RMSELoss")
+      .def("__init__", [](nn::RMSELoss* self) { new (self) Overridable<nn::RMSELoss>(); });
 }
 
 }  // namespace lamella::python

@@ -5,6 +5,7 @@
 #include <nanobind/stl/string.h>
 
 #include "lamella/optim/adam.h"
+#include "lamella/optim/adaptive.h"
 #include "lamella/optim/sgd.h"
 
 namespace nb = nanobind;
@@ -133,6 +134,20 @@ void add_optimizers(nb::module_& module) {
                                    .eps = eps,
                                    .weight_decay = rate_from(weight_decay)});
       });
+  layer_class<AdamW, Optimizer>(module, "AdamW")
+      .def("__init__",
+           [](AdamW* self, nb::handle parameters, nb::handle rate, double beta1, double beta2,
+              double eps, nb::handle weight_decay, bool decoupled, bool amsgrad) {
+             new (self) Overridable<AdamW>(
+                 optimizer_parameters_from(parameters),
+                 AdamWOptions{.learning_rate = rate_from(rate),
+                              .beta1 = beta1,
+                              .beta2 = beta2,
+                              .eps = eps,
+                              .weight_decay = rate_from(weight_decay),
+                              .decay = decoupled ? DecayForm::Decoupled : DecayForm::InGradient,
+                              .amsgrad = amsgrad});
+           });
   layer_class<SGD, Optimizer>(module, "SGD")
       .def("__init__",
            [](SGD* self, nb::handle parameters, nb::handle rate, double momentum, double dampening,
@@ -153,6 +168,49 @@ void add_optimizers(nb::module_& module) {
                                   MomentumOptions{.weight_decay = rate_from(weight_decay),
                                                   .loss_scale = loss_scale,
                                                   .nesterov = nesterov_of(nesterov)});
+      });
+  layer_class<RMSProp, Optimizer>(module, "RMSProp")
+      .def("__init__",
+           [](RMSProp* self, nb::handle parameters, nb::handle rate, double decay, double momentum,
+              double epsilon, bool centered, double loss_scale, nb::handle weight_decay) {
+             new (self) Overridable<RMSProp>(
+                 optimizer_parameters_from(parameters),
+                 RmsPropOptions{.learning_rate = rate_from(rate),
+                                .decay = decay,
+                                .momentum = momentum,
+                                .epsilon = epsilon,
+                                .centering = centered ? Centering::On : Centering::Off,
+                                .loss_scale = loss_scale,
+                                .weight_decay = rate_from(weight_decay)});
+           });
+  layer_class<Adagrad, Optimizer>(module, "Adagrad")
+      .def("__init__", [](Adagrad* self, nb::handle parameters, double accum, nb::handle rate,
+                          double loss_scale, nb::handle weight_decay) {
+        new (self) Overridable<Adagrad>(optimizer_parameters_from(parameters),
+                                        AdagradOptions{.accum = accum,
+                                                       .learning_rate = rate_from(rate),
+                                                       .loss_scale = loss_scale,
+                                                       .weight_decay = rate_from(weight_decay)});
+      });
+  layer_class<AdaMax, Optimizer>(module, "AdaMax")
+      .def("__init__", [](AdaMax* self, nb::handle parameters, nb::handle rate, double beta1,
+                          double beta2, double eps, nb::handle weight_decay, double loss_scale) {
+        new (self) Overridable<AdaMax>(optimizer_parameters_from(parameters),
+                                       AdaMaxOptions{.learning_rate = rate_from(rate),
+                                                     .beta1 = beta1,
+                                                     .beta2 = beta2,
+                                                     .eps = eps,
+                                                     .weight_decay = rate_from(weight_decay),
+                                                     .loss_scale = loss_scale});
+      });
+  layer_class<Lamb, Optimizer>(module, "Lamb")
+      .def("__init__", [](Lamb* self, nb::handle parameters, nb::handle rate, double beta1,
+                          double beta2, double eps, nb::handle weight_decay) {
+        new (self) Overridable<Lamb>(optimizer_parameters_from(parameters), rate_from(rate),
+                                     LambOptions{.beta1 = beta1,
+                                                 .beta2 = beta2,
+                                                 .eps = eps,
+                                                 .weight_decay = rate_from(weight_decay)});
       });
 }
 

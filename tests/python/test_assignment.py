@@ -23,6 +23,8 @@ LAYERS = {
     "BatchNorm1d": (lambda: nn.BatchNorm1d(3), ROWS),
     "BatchNorm2d": (lambda: nn.BatchNorm2d(3).set_train(), IMAGES),
     "LayerNorm": (lambda: nn.LayerNorm((3,)), ROWS),
+    "GroupNorm": (lambda: nn.GroupNorm(1, 3), IMAGES),
+    "Conv2dTranspose": (lambda: nn.Conv2dTranspose(3, 2, 3, has_bias=True), IMAGES),
     "PReLU": (lambda: nn.PReLU(3), ROWS),
 }
 

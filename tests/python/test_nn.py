@@ -187,6 +187,52 @@ def test_hooks():
     assert seen == [(3, 4)]
 
 
+@pytest.mark.parametrize("make", [lambda: nn.Dense(4, 4), lambda: Block(4)])
+def test_backward_hooks(make):
+    cell, seen = make(), []
+    plain = ms.grad(lambda x: (cell(x) * 2).sum())(X).asnumpy()
+
+    def look(cell, inputs, outputs):
+        seen.append((inputs[0].asnumpy(), outputs[0].asnumpy()))
+        return (inputs[0] + 1,)
+
+    first = cell.register_backward_hook(look)
+    second = cell.register_backward_pre_hook(lambda cell, outputs: (outputs[0] * 10,))
+    got = ms.grad(lambda x: (cell(x) * 2).sum())(X).asnumpy()
+    assert np.allclose(got, plain * 10 + 1, rtol=1e-5)
+    assert np.allclose(seen[0][0], plain * 10, rtol=1e-5)
+    assert (seen[0][1] == 20).all()
+    twin = copy.deepcopy(cell)
+    first.remove()
+    second.remove()
+    assert np.array_equal(ms.grad(lambda x: (cell(x) * 2).sum())(X).asnumpy(), plain)
+    assert np.allclose(
+        ms.grad(lambda x: (twin(x) * 2).sum())(X).asnumpy(), plain * 10 + 1, rtol=1e-5
+    )
+
+
+ADAPTIVE = {
+    nn.RMSProp: {}, nn.Adagrad: {}, nn.AdaMax: {}, nn.Lamb: {"learning_rate": 0.1},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ADAPTIVE)
+def test_optimizers_with_a_rate_for_each_element(kind):
+    net = nn.Dense(3, 1, has_bias=False, weight_init="ones")
+    rate = ADAPTIVE[kind].get("learning_rate", 0.1)
+    optimizer = kind(net.trainable_params(), learning_rate=rate)
+    g = np.array([[1.0, 2.0, -4.0]])
+    optimizer((Tensor(g, ms.float32),))
+    expected = {
+        nn.RMSProp: 1 - 0.1 * g / np.sqrt(0.9 + 0.1 * g * g),
+        nn.Adagrad: 1 - 0.1 * g / np.sqrt(0.1 + g * g),
+        nn.AdaMax: 1 - 0.1 * np.sign(g),
+        nn.Lamb: 1 - 0.1 * np.sign(g),
+    }[kind]
+    assert np.allclose(net.weight.asnumpy(), expected, rtol=1e-4)
+    assert isinstance(copy.deepcopy(optimizer), kind)
+
+
 def test_mixed_precision():
     cell = nn.Dense(4, 4).to_float(ms.float16)
     assert cell(X).dtype == ms.float16
@@ -283,6 +329,7 @@ def test_every_layer_can_be_made_and_called():
         nn.Softmax(), nn.LogSoftmax(1), nn.LeakyReLU(), nn.ELU(), nn.CELU(), nn.HShrink(),
         nn.SoftShrink(), nn.ReLU(), nn.ReLU6(), nn.Sigmoid(), nn.Tanh(), nn.SiLU(), nn.Mish(),
         nn.HSigmoid(), nn.HSwish(), nn.LogSigmoid(), nn.SeLU(), nn.SoftSign(), nn.Softplus(),
+        nn.GroupNorm(2, 4), nn.Conv2dTranspose(4, 6, 3, has_bias=True),
         nn.Tanhshrink(), nn.Pad(((0, 0), (0, 0), (1, 1), (1, 1))),
     ]  # fmt: skip
     for layer in layers:
@@ -293,6 +340,11 @@ def test_every_layer_can_be_made_and_called():
     assert nn.Conv2d(4, 6, 3)(image).shape == (2, 6, 8, 8)
     assert nn.L1Loss()(X, X).item() == 0
     assert nn.SmoothL1Loss()(X, X).shape == (3, 4)
+    assert nn.RMSELoss()(X, X + 2).item() == pytest.approx(2)
+    assert nn.HuberLoss(delta=0.5)(X, X + 2).item() == pytest.approx(0.5 * (2 - 0.25))
+    assert nn.MAELoss()(X, X + 2).item() == pytest.approx(2)
+    assert nn.BCELoss()(ops.sigmoid(X), ops.ones_like(X)).item() > 0
+    assert nn.NLLLoss()(ops.log_softmax(X), Tensor([0, 1, 2])).item() > 0
     assert nn.BCEWithLogitsLoss()(X, ops.zeros_like(X)).item() > 0
 
 

@@ -137,3 +137,22 @@ def test_one_step_by_hand():
     ).set_train()
     losses = [step(Tensor(DATA), Tensor(LABELS)).item() for _ in range(10)]
     assert losses[-1] < losses[0]
+
+
+def test_persistent_buffers_are_in_checkpoints(tmp_path):
+    class Counting(nn.Cell):
+        def __init__(self):
+            super().__init__()
+            self.dense = nn.Dense(2, 2)
+            self.register_buffer("seen", Tensor([1.0, 2.0]))
+            self.register_buffer("scratch", Tensor([3.0]), persistent=False)
+
+    net = nn.SequentialCell(Counting())
+    net[0].seen += 4
+    path = str(tmp_path / "buffers.ckpt")
+    ms.save_checkpoint(net, path)
+    loaded = ms.load_checkpoint(path)
+    assert set(loaded) == {"0.dense.weight", "0.dense.bias", "0.seen"}
+    twin = nn.SequentialCell(Counting())
+    assert ms.load_param_into_net(twin, loaded, strict_load=True) == ([], [])
+    assert twin[0].seen.asnumpy().tolist() == [5, 6]

@@ -5,6 +5,7 @@ terms of operators what a name means that no operator stands for.
 """
 
 from lamella.adapt.arguments import *
+from lamella.adapt.composed import *
 from lamella.adapt.creation import *
 from lamella.adapt.elementwise import *
 from lamella.adapt.grids import *

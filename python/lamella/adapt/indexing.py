@@ -94,11 +94,27 @@ def select_index(x, axis, index):
     return x[(slice(None),) * axis + (index,)]
 
 
+def embedding(indices, table, padding_idx=None, max_norm=None, scale_grad_by_freq=False):
+    """Rows of a table; the row of padding_idx gets no gradient."""
+    if max_norm is not None or scale_grad_by_freq:
+        raise NotImplementedError("[embedding] max_norm and scale_grad_by_freq are not provided")
+    if padding_idx is not None:
+        rows = table.shape[0]
+        if not -rows <= padding_idx < rows:
+            raise ValueError(f"[embedding] padding_idx {padding_idx} is outside of {rows} rows")
+        numbers = _o.reshape(_o.arange(0, 1, (rows,), _native.int64), (rows, 1))
+        is_padding = _o.equal(numbers, padding_idx % rows)
+        table = _o.where(is_padding, _o.stop_gradient(table), table)
+    return _o.embedding(indices, table)
+
+
 def where(condition, *branches):
     """One of two by a condition; with a condition alone, the places where it holds."""
     if not branches:
         return nonzero(condition, True)
-    return _o.where(_o.cast(condition, _native.bool_), *branches)
+    if condition.dtype != _native.bool_:
+        condition = _o.cast(condition, _native.bool_)
+    return _o.where(condition, *branches)
 
 
 def nonzero(x, as_tuple=False):

@@ -84,6 +84,9 @@ def _with_hooks(self, args, kwargs):
                 args, kwargs = replaced
             else:
                 args = replaced if isinstance(replaced, tuple) else (replaced,)
+    watched = "_gradient_hooks" in self.__dict__ and not _is_native(self)
+    if watched:
+        args = _around(self._around_inputs, args)
     if _is_native(self):
         outputs = self._run(*args, **kwargs)
     elif _has_gradient_of_its_own(self):
@@ -95,7 +98,17 @@ def _with_hooks(self, args, kwargs):
         replaced = hook(*given)
         if replaced is not None:
             outputs = replaced
+    if watched:
+        several = isinstance(outputs, tuple)
+        outputs = _around(self._around_outputs, outputs if several else (outputs,))
+        outputs = outputs if several else outputs[0]
     return outputs
+
+
+def _around(function, values):
+    """Puts the tensors among values through a function."""
+    passed = iter(function(*[value for value in values if isinstance(value, Tensor)]))
+    return tuple(next(passed) if isinstance(value, Tensor) else value for value in values)
 
 
 def _call(self, *args, **kwargs):
@@ -194,6 +207,41 @@ def _register_forward_pre_hook(self, hook_fn, *, prepend=False, with_kwargs=Fals
 def _register_forward_hook(self, hook_fn, *, prepend=False, with_kwargs=False, always_call=False):
     """Called with (cell, inputs, output) after construct; what it returns replaces the output."""
     return _add_hook(self, "_forward_hooks", hook_fn, prepend, with_kwargs)
+
+
+def _add_gradient_hook(cell, kind, hook):
+    if "_gradient_hooks" not in cell.__dict__:
+        cell.__dict__["_gradient_hooks"] = True
+        cell._watch_gradients()
+    return _add_hook(cell, kind, hook, False, False)
+
+
+def _register_backward_hook(self, hook_fn):
+    """Called with (cell, gradients of inputs, of outputs); what it returns replaces the former."""
+    return _add_gradient_hook(self, "_backward_hooks", hook_fn)
+
+
+def _register_backward_pre_hook(self, hook_fn):
+    """Called with (cell, gradients of outputs) before; what it returns replaces them."""
+    return _add_gradient_hook(self, "_backward_pre_hooks", hook_fn)
+
+
+def _output_gradients(self, gradients):
+    for hook, _ in _hooks(self, "_backward_pre_hooks"):
+        gradients = _replaced(hook(self, gradients), gradients)
+    return gradients
+
+
+def _input_gradients(self, gradients, output_gradients):
+    for hook, _ in _hooks(self, "_backward_hooks"):
+        gradients = _replaced(hook(self, gradients, output_gradients), gradients)
+    return gradients
+
+
+def _replaced(given, gradients):
+    if given is None:
+        return gradients
+    return tuple(given) if isinstance(given, (tuple, list)) else (given,)
 
 
 # ---- The tree ----
@@ -349,6 +397,8 @@ def _set_state(self, state):
     self._set_grad(requires_grad)
     if dtype is not None:
         self._to_float(dtype)
+    if "_gradient_hooks" in attributes:
+        self._watch_gradients()
     self._take_parts(children, parameters, buffers)  # which have modes of their own
 
 
@@ -416,6 +466,10 @@ _METHODS = {
     "freeze_parameters": _freeze,
     "register_forward_hook": _register_forward_hook,
     "register_forward_pre_hook": _register_forward_pre_hook,
+    "register_backward_hook": _register_backward_hook,
+    "register_backward_pre_hook": _register_backward_pre_hook,
+    "_output_gradients": _output_gradients,
+    "_input_gradients": _input_gradients,
     "recompute": _accept,
     "set_inputs": _accept,
     "set_jit_config": _accept,

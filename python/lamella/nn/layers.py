@@ -105,6 +105,37 @@ class Conv2d(_WithBias, _nn.Conv2d):
         self._or_none("bias")
 
 
+@layer
+class Conv2dTranspose(_WithBias, _nn.Conv2dTranspose):
+    """The transposed convolution over images."""
+
+    def __init__(
+        self,
+        in_channels,
+        out_channels,
+        kernel_size,
+        stride=1,
+        pad_mode="same",
+        padding=0,
+        output_padding=0,
+        dilation=1,
+        group=1,
+        has_bias=False,
+        weight_init=None,
+        bias_init=None,
+        dtype=_native.float32,
+    ):
+        super().__init__(
+            in_channels, out_channels, kernel_size, stride, pad_mode, padding, output_padding,
+            dilation, group, has_bias, weight_init, bias_init, dtype,
+        )  # fmt: skip
+        self.__dict__.update(
+            in_channels=in_channels, out_channels=out_channels, kernel_size=kernel_size,
+            stride=stride, pad_mode=pad_mode, padding=padding, dilation=dilation, group=group,
+        )  # fmt: skip
+        self._or_none("bias")
+
+
 def _batch_norm(native, name, with_format=True):
     if with_format:
 
@@ -152,6 +183,24 @@ class LayerNorm(_nn.LayerNorm):
     ):
         super().__init__(normalized_shape, begin_norm_axis, gamma_init, beta_init, epsilon, dtype)
         self.__dict__.update(normalized_shape=normalized_shape, epsilon=epsilon)
+
+
+@layer
+class GroupNorm(_nn.GroupNorm):
+    """Statistics over groups of channels in each sample."""
+
+    def __init__(
+        self,
+        num_groups,
+        num_channels,
+        eps=1e-05,
+        affine=True,
+        gamma_init="ones",
+        beta_init="zeros",
+        dtype=_native.float32,
+    ):
+        super().__init__(num_groups, num_channels, eps, affine, gamma_init, beta_init, dtype)
+        self.__dict__.update(num_groups=num_groups, num_channels=num_channels, eps=eps)
 
 
 @layer

@@ -4,6 +4,7 @@ from lamella import _native
 from lamella.nn.cell import layer
 
 _nn = _native.nn
+_o = _native.operators_by_name
 LossBase = _nn.LossBase
 
 
@@ -41,3 +42,66 @@ class CrossEntropyLoss(_nn.CrossEntropyLoss):
 class BCEWithLogitsLoss(_nn.BCEWithLogitsLoss):
     def __init__(self, reduction="mean", weight=None, pos_weight=None):
         super().__init__(reduction, weight, pos_weight)
+
+
+@layer
+class NLLLoss(_nn.NLLLoss):
+    def __init__(self, weight=None, ignore_index=-100, reduction="mean"):
+        super().__init__(weight, ignore_index, reduction)
+
+
+@layer
+class BCELoss(_nn.BCELoss):
+    def __init__(self, weight=None, reduction="mean"):
+        super().__init__(weight, reduction)
+
+
+@layer
+class HuberLoss(_nn.HuberLoss):
+    def __init__(self, reduction="mean", delta=1.0):
+        super().__init__(reduction, delta)
+
+
+@layer
+class RMSELoss(_nn.RMSELoss):
+    def __init__(self):
+        super().__init__()
+
+
+@layer
+class MAELoss(LossBase):
+    """The absolute difference."""
+
+    def __init__(self, reduction="mean"):
+        super().__init__(reduction)
+
+    def construct(self, logits, label):
+        return self.get_loss(_o.abs(_o.sub(logits, label)))
+
+
+@layer
+class KLDivLoss(LossBase):
+    """label (log(label) - logits), for logits that are logarithms of probabilities."""
+
+    def __init__(self, reduction="mean"):
+        super().__init__("mean")
+        self.reduction = reduction
+
+    def construct(self, logits, labels):
+        from lamella.mindspore.ops import kl_div
+
+        return kl_div(logits, labels, self.reduction)
+
+
+@layer
+class SoftMarginLoss(LossBase):
+    """log(1 + exp(-label logit))."""
+
+    def __init__(self, reduction="mean"):
+        super().__init__(reduction)
+        self.reduction = reduction
+
+    def construct(self, logits, labels):
+        from lamella.mindspore.ops import soft_margin_loss
+
+        return soft_margin_loss(logits, labels, self.reduction)

@@ -164,6 +164,70 @@ class Momentum(_nn.Momentum):
         self.__dict__["is_group"] = grouped
 
 
+@_made
+class RMSProp(_nn.RMSProp):
+    def __init__(
+        self,
+        params,
+        learning_rate=0.1,
+        decay=0.9,
+        momentum=0.0,
+        epsilon=1e-10,
+        use_locking=False,
+        centered=False,
+        loss_scale=1.0,
+        weight_decay=0.0,
+    ):
+        listed, grouped = _listed(params)
+        super().__init__(
+            listed, learning_rate, decay, momentum, epsilon, centered, loss_scale, weight_decay
+        )
+        self.__dict__["is_group"] = grouped
+
+
+@_made
+class Adagrad(_nn.Adagrad):
+    def __init__(
+        self,
+        params,
+        accum=0.1,
+        learning_rate=0.001,
+        update_slots=True,
+        loss_scale=1.0,
+        weight_decay=0.0,
+    ):
+        if not update_slots:
+            raise NotImplementedError("[Adagrad] update_slots=False is not provided by Lamella")
+        listed, grouped = _listed(params)
+        super().__init__(listed, accum, learning_rate, loss_scale, weight_decay)
+        self.__dict__["is_group"] = grouped
+
+
+@_made
+class AdaMax(_nn.AdaMax):
+    def __init__(
+        self,
+        params,
+        learning_rate=0.001,
+        beta1=0.9,
+        beta2=0.999,
+        eps=1e-08,
+        weight_decay=0.0,
+        loss_scale=1.0,
+    ):
+        listed, grouped = _listed(params)
+        super().__init__(listed, learning_rate, beta1, beta2, eps, weight_decay, loss_scale)
+        self.__dict__["is_group"] = grouped
+
+
+@_made
+class Lamb(_nn.Lamb):
+    def __init__(self, params, learning_rate, beta1=0.9, beta2=0.999, eps=1e-06, weight_decay=0.0):
+        listed, grouped = _listed(params)
+        super().__init__(listed, learning_rate, beta1, beta2, eps, weight_decay)
+        self.__dict__["is_group"] = grouped
+
+
 # ---- Schedules ----
 
 LearningRateSchedule = _nn.LearningRateSchedule

@@ -1,6 +1,6 @@
 """mindspore.mint."""
 
-from lamella.mindspore.mint import _functions, nn
+from lamella.mindspore.mint import _functions, nn, optim
 from lamella.mindspore.mint._functions import *
 from lamella.names import missing
 

@@ -1,0 +1,68 @@
+"""mindspore.mint.optim: optimizers with the names and defaults of torch's."""
+
+from lamella import _native
+from lamella.names import missing
+from lamella.nn.optimizers import SGD as _SGD
+from lamella.nn.optimizers import _made
+
+_AdamW = _native.nn.AdamW
+
+
+def _groups(params, name, maximize):
+    """Parameters as groups: weight decay applies to every one of them."""
+    if maximize:
+        raise NotImplementedError(f"[{name}] maximize=True is not provided: negate the loss")
+    listed = list(params)
+    if not listed or not isinstance(listed[0], dict):
+        return [{"params": listed}]
+    for group in listed:
+        unknown = set(group) - {"params", "lr", "weight_decay"}
+        if unknown:
+            raise NotImplementedError(
+                f"[{name}] groups may set params, lr and weight_decay, not {sorted(unknown)}"
+            )
+    return listed
+
+
+@_made
+class SGD(_SGD):
+    def __init__(
+        self,
+        params,
+        lr,
+        momentum=0,
+        dampening=0,
+        weight_decay=0,
+        nesterov=False,
+        *,
+        maximize=False,
+    ):
+        super().__init__(
+            _groups(params, "SGD", maximize), lr, float(momentum), float(dampening),
+            float(weight_decay), nesterov,
+        )  # fmt: skip
+
+
+def _adam(name, decay, decoupled):
+    def __init__(  # noqa: N807
+        self,
+        params,
+        lr=0.001,
+        betas=(0.9, 0.999),
+        eps=1e-08,
+        weight_decay=decay,
+        amsgrad=False,
+        *,
+        maximize=False,
+    ):
+        groups = _groups(params, name, maximize)
+        _AdamW.__init__(self, groups, lr, betas[0], betas[1], eps, weight_decay, decoupled, amsgrad)
+        self.__dict__["is_group"] = True
+
+    return _made(type(name, (_AdamW,), {"__init__": __init__, "__module__": __name__}))
+
+
+Adam = _adam("Adam", 0.0, False)
+AdamW = _adam("AdamW", 0.01, True)
+
+__getattr__ = missing(__name__, lambda: ["Adam", "AdamW", "SGD"])
