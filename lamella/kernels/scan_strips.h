@@ -78,8 +78,8 @@ struct Strips {
   }
 };
 
-// Calls body(element number, line, offsets...) hot loops are written with: for each element along
-// the scan every line of the strip.
+// Calls body(number along the scan, line, offsets) for the elements [begin, end) of a strip's
+// lines: all lines' first elements, then all second ones.
 template <int Operands, typename Body>
 void advance_strip(const Strips<Operands>& strips, const std::array<int64_t, Operands>& start,
                    int64_t lines, int64_t begin, int64_t end, Body&& body) {

@@ -28,6 +28,15 @@ Axes others(int rank, const Plane& plane) {
   return axes;
 }
 
+// Attribute 0: a number of which minus and sizes can be taken.
+int64_t checked_offset(int64_t offset, const char* op) {
+  constexpr int64_t kMost = int64_t{1} << 62;
+  if (offset > kMost || offset < -kMost) {
+    fail(ErrorKind::Value, "[{}] offset {} is too large", op, offset);
+  }
+  return offset;
+}
+
 struct Diagonal {
   int64_t row, column, count;  // where it begins, how long it is
 };
@@ -48,7 +57,7 @@ LAMELLA_OP(diagonal, (Operand x, int64_t offset = 0, int64_t axis1 = 0, int64_t 
       const Plane plane = plane_of(call.attribute<int64_t>(1), call.attribute<int64_t>(2), rank(x.shape), "diagonal");
       TensorType result{x.dtype, Layout::RowMajor, {}};
       for (int64_t axis : others(rank(x.shape), plane)) result.shape.push_back(x.shape[static_cast<size_t>(axis)]);
-      result.shape.push_back(diagonal_of(x.shape[plane.first], x.shape[plane.second], call.attribute<int64_t>(0)).count);
+      result.shape.push_back(diagonal_of(x.shape[plane.first], x.shape[plane.second], checked_offset(call.attribute<int64_t>(0), "diagonal")).count);
       call.results.push_back(result);
     },
     .lower = composite_of_moves([](const CompositeCall& call) {
@@ -77,7 +86,7 @@ LAMELLA_OP(diag_embed, (Operand x, int64_t offset = 0, int64_t axis1 = -2, int64
       const TensorType& x = call.operand(0);
       if (x.shape.empty()) fail(ErrorKind::Value, "[diag_embed] x needs at least 1 axis, got {}", text(x));
       const Plane plane = plane_of(call.attribute<int64_t>(1), call.attribute<int64_t>(2), rank(x.shape) + 1, "diag_embed");
-      const int64_t offset = call.attribute<int64_t>(0);
+      const int64_t offset = checked_offset(call.attribute<int64_t>(0), "diag_embed");
       Shape shape(x.shape.begin(), x.shape.end() - 1);
       const Dim size = x.shape.back() + (offset < 0 ? -offset : offset);
       for (size_t axis : {std::min(plane.first, plane.second), std::max(plane.first, plane.second)}) {

@@ -10,6 +10,9 @@ namespace lamella {
 
 namespace {
 
+// Adaptive pooling makes an operation for each window of an axis.
+constexpr int64_t kMostWindows = 4096;
+
 // A pooling's options as attributes, from number `first` on. Average pooling has no dilation.
 struct PoolWindow {
   Axes kernel, stride, padding, dilation;
@@ -290,7 +293,9 @@ LAMELLA_OP(adaptive_avg_pool, (Operand x, Axes size),
              text(AttributeValue(size)), text(result));
       }
       for (size_t i = 0; i < size.size(); ++i) {
-        if (size[i] < 1) fail(ErrorKind::Value, "[adaptive_avg_pool] sizes must be at least 1, got {}", size[i]);
+        if (size[i] < 1 || size[i] > kMostWindows) {
+          fail(ErrorKind::Value, "[adaptive_avg_pool] sizes must be from 1 to {}, got {}", kMostWindows, size[i]);
+        }
         if (!result.shape[i + 2].known() && size[i] != 1) {
           fail(ErrorKind::Value, "[adaptive_avg_pool] needs known sizes unless it pools to 1 (x: {})", text(result));
         }
@@ -343,7 +348,7 @@ LAMELLA_OP_MULTI(adaptive_max_pool, (Operand x, Axes size),
              text(AttributeValue(size)), text(result));
       }
       for (size_t i = 0; i < size.size(); ++i) {
-        if (size[i] < 1 || result.shape[i + 2].is(0)) {
+        if (size[i] < 1 || size[i] > kMostWindows || result.shape[i + 2].is(0)) {
           fail(ErrorKind::Value, "[adaptive_max_pool] cannot divide axis {} into {} windows (x: {})", i + 2, size[i],
                text(call.operand(0)));
         }

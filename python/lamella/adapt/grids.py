@@ -1,7 +1,7 @@
 """Differences, turns and products of grids, and pictures in other sizes."""
 
 from lamella import _native
-from lamella.adapt.arguments import size_tuple
+from lamella.adapt.arguments import ints, size_tuple
 from lamella.adapt.creation import arange, astensor
 from lamella.adapt.shapes import move_axes, reverse, swap
 
@@ -184,3 +184,74 @@ def interpolate(x, size=None, scale_factor=None, mode="nearest", align_corners=N
     if mode == "bicubic":
         raise NotImplementedError("[interpolate] mode 'bicubic' is not provided")
     raise ValueError(f"[interpolate] mode {mode!r} is not one for {axes} spatial axes")
+
+
+def _window_starts(x, kernel, dilation, padding, stride):
+    """Sizes of kernel, dilation, padding, stride along two axes, and how many windows there are."""
+    kernel, dilation, padding, stride = (ints(v, 2) for v in (kernel, dilation, padding, stride))
+    counts = tuple(
+        (size + 2 * padding[i] - dilation[i] * (kernel[i] - 1) - 1) // stride[i] + 1
+        for i, size in enumerate(x)
+    )
+    if min(counts) < 1:
+        raise ValueError(f"[unfold] windows of {kernel} do not fit into {tuple(x)}")
+    return kernel, dilation, padding, stride, counts
+
+
+def unfold(x, kernel, dilation=1, padding=0, stride=1):
+    """Windows as columns: [batch, channels * window, windows]."""
+    batch, channels, *sizes = x.shape
+    kernel, dilation, padding, stride, counts = _window_starts(
+        sizes, kernel, dilation, padding, stride
+    )
+    amounts = (0, 0, *padding)
+    x = _o.pad(x, 0, amounts, amounts)
+    parts = []
+    for i in range(kernel[0]):
+        rows = _o.narrow(x, i * dilation[0], 2, (counts[0],), stride[0])
+        parts += [
+            _o.narrow(rows, j * dilation[1], 3, (counts[1],), stride[1]) for j in range(kernel[1])
+        ]
+    windows = _o.stack(parts, 2)
+    return _o.reshape(windows, (batch, channels * len(parts), counts[0] * counts[1]))
+
+
+def fold(x, size, kernel, dilation=1, padding=0, stride=1):
+    """Columns back in their windows, added up where these overlap."""
+    size = ints(size, 2)
+    kernel, dilation, padding, stride, counts = _window_starts(
+        size, kernel, dilation, padding, stride
+    )
+    batch, rows, _ = x.shape
+    channels = rows // (kernel[0] * kernel[1])
+    windows = _o.reshape(x, (batch, channels, *kernel, *counts))
+    # Along each axis the places of all windows' elements, for one scatter that adds them up.
+    whole = tuple(size[i] + 2 * padding[i] for i in range(2))
+    places = [
+        _o.add(
+            _o.reshape(arange(0, kernel[i] * dilation[i], dilation[i]), (kernel[i], 1)),
+            _o.reshape(arange(0, counts[i] * stride[i], stride[i]), (1, counts[i])),
+        )
+        for i in range(2)
+    ]
+    turned = _o.transpose(windows, (0, 1, 2, 4, 3, 5))
+    zeros = _o.broadcast_to(
+        _native.Tensor(0, x.dtype), (batch, channels, *places[0].shape, whole[1])
+    )
+    summed = _o.scatter(zeros, places[1], turned, 4, "add")
+    zeros = _o.broadcast_to(_native.Tensor(0, x.dtype), (batch, channels, *whole))
+    summed = _o.scatter(zeros, places[0], summed, 2, "add")
+    amounts = (0, 0, *(-p for p in padding))
+    return _o.pad(summed, 0, amounts, amounts)
+
+
+def reverse_sequence(x, lengths, axis, batch_axis=0):
+    """The first elements of an axis turned round, as many as each batch entry's length says."""
+    axis, batch_axis = axis % x.ndim, batch_axis % x.ndim
+    size = x.shape[axis]
+    along = _o.reshape(arange(size), tuple(size if i == axis else 1 for i in range(x.ndim)))
+    count = _o.cast(astensor(lengths), _native.int64)
+    shape = tuple(count.size if i == batch_axis else 1 for i in range(x.ndim))
+    count = _o.reshape(count, shape)
+    places = _o.where(_o.less(along, count), _o.sub(_o.sub(count, 1), along), along)
+    return _o.gather_elements(x, _o.broadcast_to(places, x.shape), axis)

@@ -210,3 +210,11 @@ def difference_of_sets(x, y, assume_unique=False):
     """The elements of x that are not in y."""
     x = _o.reshape(astensor(x), (-1,)) if assume_unique else _native.unique(astensor(x))[0]
     return _native.masked_select(x, is_in(x, y, True))
+
+
+def in_top_k(scores, classes, k):
+    """Whether fewer than k classes have a higher score than the one named."""
+    classes = _o.cast(_o.expand_dims(classes, 1), _native.int64)
+    own = _o.gather_elements(scores, classes, 1)
+    higher = _o.sum(_o.cast(_o.greater(scores, own), _native.int64), 1)
+    return _o.logical_and(_o.less(higher, k), _o.isfinite(_o.squeeze(own, 1)))
