@@ -148,6 +148,7 @@ struct ScanTrace {
   Tensors results;          // of the body: what is carried on, then what is stacked
   size_t body_nodes = 0;    // on the tape; behind them are those of backward passes
   std::string why_not;      // why there is no gradient
+  Residuals kept = Residuals::Saved;
   // Values of the body that a backward pass reads, in the order of the further stacked results.
   std::vector<Ref<Value>> residuals;
 
@@ -193,8 +194,10 @@ struct BackwardTurn {
   std::vector<Ref<Node>> nodes;
 };
 
-PointerMap<Value, bool> body_values(const ScanTrace& traced) {
+// What the body computes and a backward turn is given.
+PointerMap<Value, bool> saved_values(const ScanTrace& traced) {
   PointerMap<Value, bool> values;
+  if (traced.kept == Residuals::Recomputed) return values;
   const auto tape = traced.trace->tape();
   for (size_t i = 0; i < traced.body_nodes; ++i) {
     for (const Ref<Value>& result : tape[i]->results()) values.insert(result.get());
@@ -213,13 +216,13 @@ BackwardTurn backward_turn(const ScanTrace& traced, const std::vector<bool>& arr
     turn.cotangents.push_back(has ? traced.trace->input(type) : Tensor());
   }
   turn.gradients = pull_back(results, turn.cotangents, targets.tensors(traced), 0);
-  turn.nodes = needed_nodes(traced.trace->tape(), turn.gradients, body_values(traced));
+  turn.nodes = needed_nodes(traced.trace->tape(), turn.gradients, saved_values(traced));
   return turn;
 }
 
 // What a backward turn reads of the forward one and cannot have otherwise.
 std::vector<Ref<Value>> residuals_of(const ScanTrace& traced, const BackwardTurn& turn) {
-  PointerMap<Value, bool> kept = body_values(traced), seen;
+  PointerMap<Value, bool> kept = saved_values(traced), seen;
   for (const Tensor& carried : traced.carried) kept.insert(carried.value().get());
   std::vector<Ref<Value>> residuals;
   const auto add = [&](const Ref<Value>& value) {
@@ -650,6 +653,7 @@ ScanResult scan(const ScanBody& body, const std::vector<Tensor>& initial,
   const int64_t length = scan_length(given_sequences, options);
   const Tensors sequences = row_major(given_sequences);
   const auto traced = std::make_shared<ScanTrace>();
+  traced->kept = options.residuals;
   traced->trace = std::make_shared<RegionTrace>("scan", Invariants::Hoisted);
   RegionTrace& trace = *traced->trace;
   size_t stacked = 0;

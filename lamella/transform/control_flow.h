@@ -27,9 +27,13 @@ struct ScanResult {
 using ScanBody = std::function<ScanResult(const std::vector<Tensor>& carried,
                                           const std::vector<Tensor>& slices)>;
 
+// Where the backward pass has what it reads of a turn from: memory, or the body once more.
+enum class Residuals : uint8_t { Saved, Recomputed };
+
 struct ScanOptions {
   std::optional<int64_t> length = {};  // needed where there is no sequence
   Direction direction = Direction::Forward;
+  Residuals residuals = Residuals::Saved;
 };
 
 // Calls the body for each index of the sequences' first axis with slices at that index. What is
