@@ -11,6 +11,7 @@
 
 #include "lamella/ir/window.h"
 #include "lamella/nn/activation.h"
+#include "lamella/nn/attention.h"
 #include "lamella/nn/container.h"
 #include "lamella/nn/convolution.h"
 #include "lamella/nn/dense.h"
@@ -125,11 +126,14 @@ Call adam(const std::vector<Shape>& shapes) {
   };
 }
 
-Call training_step(Ref<nn::Cell> network, Tensor x, Tensor labels) {
+Call training_step(Ref<nn::Cell> network, Tensor x, Tensor labels,
+                   Ref<optim::Optimizer> optimizer = {}) {
   const auto loss =
       make_ref<nn::SoftmaxCrossEntropyWithLogits>(nn::Labels::Classes, nn::Reduction::Mean);
-  const auto optimizer =
-      make_ref<optim::Adam>(network->trainable_params(), optim::AdamOptions{.learning_rate = 1e-3});
+  if (!optimizer) {
+    optimizer = make_ref<optim::Adam>(network->trainable_params(),
+                                      optim::AdamOptions{.learning_rate = 1e-3});
+  }
   const auto step =
       make_ref<train::TrainOneStepCell>(make_ref<train::WithLossCell>(network, loss), optimizer);
   step->set_train(true);
@@ -174,6 +178,47 @@ Call lstm_step() {
   return training_step(make_ref<LastState>(), randn({128, 32, 128}), random_classes(32, 10));
 }
 
+// Layers normalised first, causal, GELU, without dropout.
+class Transformer : public nn::Cell {
+ public:
+  Transformer(int64_t vocabulary, int64_t length, int64_t width, int64_t heads, int64_t layers)
+      : layers_(layers) {
+    add("tokens", make_ref<nn::Embedding>(vocabulary, width));
+    add_parameter("positions", make_ref<nn::Parameter>(randn({length, width})));
+    for (int64_t i = 0; i < layers; ++i) {
+      add(fmt::format("block{}", i),
+          make_ref<nn::TransformerEncoderLayer>(
+              width, heads,
+              nn::TransformerLayerOptions{.dim_feedforward = 4 * width,
+                                          .dropout = 0,
+                                          .activation = "gelu",
+                                          .axes = nn::AxisOrder::BatchFirst,
+                                          .norm_order = nn::NormOrder::First}));
+    }
+    add("norm", make_ref<nn::LayerNorm>(Shape{width}));
+    add("head", make_ref<nn::Dense>(width, vocabulary, nn::DenseOptions{.bias = nn::Bias::None}));
+  }
+  using Cell::construct;
+  Tensor construct(const Tensor& tokens) override {
+    Tensor x = own_cell("tokens")(tokens) + use("positions");
+    for (int64_t i = 0; i < layers_; ++i) {
+      x = own_cell<nn::TransformerEncoderLayer>(fmt::format("block{}", i))
+              .run(x, {.causality = nn::Causality::Causal});
+    }
+    return ops::flatten(own_cell("head")(own_cell("norm")(x)), 0, 1);
+  }
+
+ private:
+  int64_t layers_;
+};
+
+Call transformer_step() {
+  const auto network = make_ref<Transformer>(8192, 256, 512, 8, 4);
+  return training_step(network, ops::reshape(random_classes(8 * 256, 8192), Shape{8, 256}),
+                       random_classes(8 * 256, 8192),
+                       make_ref<optim::AdamWeightDecay>(network->trainable_params()));
+}
+
 // A window of 3,000 operations whose graph is known: recorded, gathered, keyed, found and run.
 Call window_of_3000() {
   const Tensor x = randn({1});
@@ -199,6 +244,7 @@ std::map<std::string, Case> all_cases() {
       {"lenet_step", lenet_step},
       {"mlp_step", mlp_step},
       {"lstm_step", lstm_step},
+      {"transformer_step", transformer_step},
   };
   const auto add_matmul = [&](int64_t rows, int64_t inner, int64_t columns) {
     cases[fmt::format("matmul_{}x{}x{}", rows, inner, columns)] = [=] {

@@ -29,8 +29,7 @@ Tensor masked(const Tensor& scores, const Tensor& mask) {
 
 // What later queries may not see: keys behind row `first` + i, for `rows` queries.
 Tensor causal_mask(const Operand& first, Dim rows, Dim keys) {
-  return ops::greater(ops::element_numbers({1, keys}),
-                      ops::element_numbers({rows, 1}) + first);
+  return ops::greater(ops::element_numbers({1, keys}), ops::element_numbers({rows, 1}) + first);
 }
 
 // The weights of some queries, the first of which is number `first`.
@@ -64,7 +63,9 @@ Tensor rows_of(const Tensor& x, int64_t first, int64_t count) {
 
 void check_attention(const Tensor& query, const Tensor& key, const Tensor& value,
                      const AttentionOptions& options) {
-  const auto leading = [](const Tensor& x) { return Shape(x.shape().begin(), x.shape().end() - 2); };
+  const auto leading = [](const Tensor& x) {
+    return Shape(x.shape().begin(), x.shape().end() - 2);
+  };
   const bool ranks = query.rank() == 4 && key.rank() == 4 && value.rank() == 4;
   if (!ranks || query.size(-1) != key.size(-1) || key.size(-2) != value.size(-2) ||
       leading(query) != leading(key) || leading(key) != leading(value)) {
@@ -82,9 +83,9 @@ void check_attention(const Tensor& query, const Tensor& key, const Tensor& value
       fail(ErrorKind::Type, "[scaled_dot_product_attention] mask must be bool or floats, got {}",
            text(options.mask.type()));
     }
-    const bool fits = options.mask.rank() <= 4 &&
-                      broadcast_shapes(scores, options.mask.shape(),
-                                       "scaled_dot_product_attention") == scores;
+    const bool fits =
+        options.mask.rank() <= 4 &&
+        broadcast_shapes(scores, options.mask.shape(), "scaled_dot_product_attention") == scores;
     if (!fits) {
       fail(ErrorKind::Value, "[scaled_dot_product_attention] mask must broadcast to {}, got {}",
            text(scores), text(options.mask.type()));
@@ -157,10 +158,10 @@ MultiheadAttention::MultiheadAttention(int64_t embed_dim, int64_t num_heads,
     add("v_proj_weight", projection, {embed_dim, value_size});
   }
   if (options.bias == Bias::Added) add("in_proj_bias", Initial("zeros"), {3 * embed_dim});
-  this->add("out_proj", make_ref<Dense>(embed_dim, embed_dim,
-                                        DenseOptions{.bias_init = "zeros",
-                                                     .bias = options.bias,
-                                                     .dtype = options.dtype}));
+  this->add("out_proj",
+            make_ref<Dense>(
+                embed_dim, embed_dim,
+                DenseOptions{.bias_init = "zeros", .bias = options.bias, .dtype = options.dtype}));
 }
 
 std::string MultiheadAttention::description() const {
@@ -203,7 +204,8 @@ Tensor MultiheadAttention::joined_mask(const AttentionMasks& masks, int64_t batc
 
 MultiheadAttention::Output MultiheadAttention::run(const Tensor& given_query,
                                                    const Tensor& given_key,
-                                                   const Tensor& given_value, const AttentionMasks& masks,
+                                                   const Tensor& given_value,
+                                                   const AttentionMasks& masks,
                                                    AttentionWeights wanted) {
   const bool batch_first = options_.axes == AxisOrder::BatchFirst;
   for (const Tensor* x : {&given_query, &given_key, &given_value}) {
@@ -230,8 +232,7 @@ MultiheadAttention::Output MultiheadAttention::run(const Tensor& given_query,
                       given_key.storage() == given_value.storage() && parameter("in_proj_weight");
   if (itself) {
     // Self-attention: one product for all three.
-    const Tensor all =
-        ops::dense(query, use("in_proj_weight"), use_if_there("in_proj_bias"));
+    const Tensor all = ops::dense(query, use("in_proj_weight"), use_if_there("in_proj_bias"));
     const Tensors parts = ops::split(all, Shape{embed_dim_}, 2);
     for (size_t i = 0; i < 3; ++i) projected[i] = parts[i];
   } else {
@@ -241,10 +242,9 @@ MultiheadAttention::Output MultiheadAttention::run(const Tensor& given_query,
   }
   const Tensor q = heads(projected[0], batch, queries), k = heads(projected[1], batch, keys),
                v = heads(projected[2], batch, keys);
-  const AttentionOptions attention{
-      .mask = joined_mask(masks, batch, queries, keys, q.dtype()),
-      .causality = masks.causality,
-      .dropout = training() ? options_.dropout : 0};
+  const AttentionOptions attention{.mask = joined_mask(masks, batch, queries, keys, q.dtype()),
+                                   .causality = masks.causality,
+                                   .dropout = training() ? options_.dropout : 0};
   Output output;
   Tensor mixed;
   if (wanted == AttentionWeights::None) {
@@ -284,9 +284,8 @@ void add_feed_forward(Cell& cell, int64_t d_model, const TransformerLayerOptions
 void add_norms(Cell& cell, int64_t d_model, int count, const TransformerLayerOptions& options) {
   for (int i = 1; i <= count; ++i) {
     cell.add(fmt::format("norm{}", i),
-             make_ref<LayerNorm>(Shape{d_model},
-                                 LayerNormOptions{.epsilon = options.layer_norm_eps,
-                                                  .dtype = options.dtype}));
+             make_ref<LayerNorm>(Shape{d_model}, LayerNormOptions{.epsilon = options.layer_norm_eps,
+                                                                  .dtype = options.dtype}));
   }
   for (int i = 1; i <= count; ++i) {
     cell.add(fmt::format("dropout{}", i),
@@ -325,10 +324,9 @@ TransformerEncoderLayer::TransformerEncoderLayer(int64_t d_model, int64_t nhead,
 
 Tensor TransformerEncoderLayer::run(const Tensor& source, const AttentionMasks& masks) {
   auto& attention = own_cell<MultiheadAttention>("self_attn");
-  const Tensor attended =
-      residual(source, norm_order_, own_cell("norm1"), [&](const Tensor& x) {
-        return own_cell("dropout1")(attention.run(x, x, x, masks).result);
-      });
+  const Tensor attended = residual(source, norm_order_, own_cell("norm1"), [&](const Tensor& x) {
+    return own_cell("dropout1")(attention.run(x, x, x, masks).result);
+  });
   return residual(attended, norm_order_, own_cell("norm2"), [&](const Tensor& x) {
     const Tensor inner = own_cell("activation")(own_cell("linear1")(x));
     return own_cell("dropout2")(own_cell("linear2")(own_cell("dropout")(inner)));
@@ -346,17 +344,16 @@ TransformerDecoderLayer::TransformerDecoderLayer(int64_t d_model, int64_t nhead,
 }
 
 Tensor TransformerDecoderLayer::run(const Tensor& target, const Tensor& memory,
-                                    const AttentionMasks& target_masks, const AttentionMasks& memory_masks) {
+                                    const AttentionMasks& target_masks,
+                                    const AttentionMasks& memory_masks) {
   auto& itself = own_cell<MultiheadAttention>("self_attn");
   auto& across = own_cell<MultiheadAttention>("multihead_attn");
-  const Tensor attended =
-      residual(target, norm_order_, own_cell("norm1"), [&](const Tensor& x) {
-        return own_cell("dropout1")(itself.run(x, x, x, target_masks).result);
-      });
-  const Tensor informed =
-      residual(attended, norm_order_, own_cell("norm2"), [&](const Tensor& x) {
-        return own_cell("dropout2")(across.run(x, memory, memory, memory_masks).result);
-      });
+  const Tensor attended = residual(target, norm_order_, own_cell("norm1"), [&](const Tensor& x) {
+    return own_cell("dropout1")(itself.run(x, x, x, target_masks).result);
+  });
+  const Tensor informed = residual(attended, norm_order_, own_cell("norm2"), [&](const Tensor& x) {
+    return own_cell("dropout2")(across.run(x, memory, memory, memory_masks).result);
+  });
   return residual(informed, norm_order_, own_cell("norm3"), [&](const Tensor& x) {
     const Tensor inner = own_cell("activation")(own_cell("linear1")(x));
     return own_cell("dropout3")(own_cell("linear2")(own_cell("dropout")(inner)));

@@ -15,9 +15,9 @@ struct AttentionOptions {
   Tensor mask = {};
   // Causal: query i sees the keys up to i.
   Causality causality = Causality::None;
-  double dropout = 0;                  // of the weights
-  std::optional<double> scale = {};    // 1 / sqrt(depth) if left out
-  int64_t block = 128;                 // queries whose scores exist at the same time
+  double dropout = 0;                // of the weights
+  std::optional<double> scale = {};  // 1 / sqrt(depth) if left out
+  int64_t block = 128;               // queries whose scores exist at the same time
 };
 
 // softmax(query key^T scale + mask) value, for query [batch, heads, queries, depth], key [batch,
@@ -45,8 +45,9 @@ struct AttentionMasks {
 
 enum class AttentionWeights : uint8_t { None, Averaged, EachHead };
 
-// Attention in num_heads parts of the features, between projections. Inputs query [T, B, embed_dim],
-// key [S, B, key_size], value [S, B, value_size] (batch first if so made); T and S of any length.
+// Attention in num_heads parts of the features, between projections. Inputs query [T, B,
+// embed_dim], key [S, B, key_size], value [S, B, value_size] (batch first if so made); T and S of
+// any length.
 //
 // Parameters: in_proj_weight [3 embed_dim, embed_dim], or q_proj_weight, k_proj_weight and
 // v_proj_weight where key or value have other sizes; in_proj_bias [3 embed_dim]; and of the layer
@@ -62,8 +63,8 @@ class LAMELLA_API MultiheadAttention : public Layer {
     Tensor result;   // of query's shape
     Tensor weights;  // [B, T, S] or [B, num_heads, T, S]; undefined if not asked for
   };
-  Output run(const Tensor& query, const Tensor& key, const Tensor& value, const AttentionMasks& masks = {},
-             AttentionWeights weights = AttentionWeights::None);
+  Output run(const Tensor& query, const Tensor& key, const Tensor& value,
+             const AttentionMasks& masks = {}, AttentionWeights weights = AttentionWeights::None);
   // query, key, value, in this order.
   using Cell::construct;
   Tensors construct(const Tensors& inputs) override;

@@ -9,6 +9,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "lamella/nn/activation.h"
+#include "lamella/nn/attention.h"
 #include "lamella/nn/convolution.h"
 #include "lamella/nn/dropout.h"
 #include "lamella/nn/normalization.h"
@@ -244,6 +245,112 @@ void add_recurrent(nb::module_& module) {
           "input_size"_a, "hidden_size"_a, "has_bias"_a, "nonlinearity"_a, "dtype"_a.none());
 }
 
+nn::AttentionMasks masks_from(const std::optional<Tensor>& padding,
+                              const std::optional<Tensor>& attention, bool causal) {
+  return {.key_padding = padding.value_or(Tensor()),
+          .attention = attention.value_or(Tensor()),
+          .causality = causal ? nn::Causality::Causal : nn::Causality::None};
+}
+
+nn::TransformerLayerOptions transformer_options(int64_t feedforward, double dropout,
+                                                nb::handle activation, double eps, bool batch_first,
+                                                bool norm_first, nb::handle dtype) {
+  return {.dim_feedforward = feedforward,
+          .dropout = dropout,
+          .activation = activation_from(activation),
+          .layer_norm_eps = eps,
+          .axes = batch_first ? nn::AxisOrder::BatchFirst : nn::AxisOrder::TimeFirst,
+          .norm_order = norm_first ? nn::NormOrder::First : nn::NormOrder::Last,
+          .dtype = dtype_of(dtype)};
+}
+
+template <typename Layer>
+auto transformer_layer(nb::module_& module, const char* name) {
+  return layer_class<Layer>(module, name)
+      .def(
+          "__init__",
+          [](Layer* self, int64_t d_model, int64_t heads, int64_t feedforward, double dropout,
+             nb::handle activation, double eps, bool batch_first, bool norm_first,
+             nb::handle dtype) {
+            new (self) Overridable<Layer>(d_model, heads,
+                                          transformer_options(feedforward, dropout, activation, eps,
+                                                              batch_first, norm_first, dtype));
+          },
+          "d_model"_a, "nhead"_a, "dim_feedforward"_a, "dropout"_a, "activation"_a.none(),
+          "layer_norm_eps"_a, "batch_first"_a, "norm_first"_a, "dtype"_a.none());
+}
+
+void add_attention(nb::module_& module) {
+  module.def(
+      "scaled_dot_product_attention",
+      [](const Tensor& query, const Tensor& key, const Tensor& value,
+         const std::optional<Tensor>& mask, double dropout, bool causal,
+         std::optional<double> scale) {
+        return nn::scaled_dot_product_attention(
+            query, key, value,
+            {.mask = mask.value_or(Tensor()),
+             .causality = causal ? nn::Causality::Causal : nn::Causality::None,
+             .dropout = dropout,
+             .scale = scale});
+      },
+      "query"_a, "key"_a, "value"_a, "mask"_a.none(), "dropout"_a, "causal"_a, "scale"_a.none());
+  layer_class<nn::MultiheadAttention>(module, "MultiheadAttention")
+      .def(
+          "__init__",
+          [](nn::MultiheadAttention* self, int64_t embed_dim, int64_t heads, double dropout,
+             bool has_bias, std::optional<int64_t> key, std::optional<int64_t> value,
+             bool batch_first, nb::handle dtype) {
+            new (self) Overridable<nn::MultiheadAttention>(
+                embed_dim, heads,
+                nn::MultiheadAttentionOptions{
+                    .dropout = dropout,
+                    .bias = has_bias ? nn::Bias::Added : nn::Bias::None,
+                    .key_size = key,
+                    .value_size = value,
+                    .axes = batch_first ? nn::AxisOrder::BatchFirst : nn::AxisOrder::TimeFirst,
+                    .dtype = dtype_of(dtype)});
+          },
+          "embed_dim"_a, "num_heads"_a, "dropout"_a, "has_bias"_a, "kdim"_a.none(), "vdim"_a.none(),
+          "batch_first"_a, "dtype"_a.none())
+      .def(
+          "run",
+          [](nn::MultiheadAttention& self, const Tensor& query, const Tensor& key,
+             const Tensor& value, const std::optional<Tensor>& padding,
+             const std::optional<Tensor>& attention, bool weights, bool average) {
+            const auto wanted = !weights  ? nn::AttentionWeights::None
+                                : average ? nn::AttentionWeights::Averaged
+                                          : nn::AttentionWeights::EachHead;
+            const nn::MultiheadAttention::Output output =
+                self.run(query, key, value, masks_from(padding, attention, false), wanted);
+            std::optional<Tensor> given;
+            if (weights) given = output.weights;
+            return std::pair(output.result, given);
+          },
+          "query"_a, "key"_a, "value"_a, "key_padding"_a.none(), "attention"_a.none(), "weights"_a,
+          "average"_a);
+  transformer_layer<nn::TransformerEncoderLayer>(module, "TransformerEncoderLayer")
+      .def(
+          "run",
+          [](nn::TransformerEncoderLayer& self, const Tensor& source,
+             const std::optional<Tensor>& padding, const std::optional<Tensor>& attention) {
+            return self.run(source, masks_from(padding, attention, false));
+          },
+          "source"_a, "key_padding"_a.none(), "attention"_a.none());
+  transformer_layer<nn::TransformerDecoderLayer>(module, "TransformerDecoderLayer")
+      .def(
+          "run",
+          [](nn::TransformerDecoderLayer& self, const Tensor& target, const Tensor& memory,
+             const std::optional<Tensor>& target_padding,
+             const std::optional<Tensor>& target_attention,
+             const std::optional<Tensor>& memory_padding,
+             const std::optional<Tensor>& memory_attention) {
+            return self.run(target, memory, masks_from(target_padding, target_attention, false),
+                            masks_from(memory_padding, memory_attention, false));
+          },
+          "target"_a, "memory"_a, "target_padding"_a.none(), "target_attention"_a.none(),
+          "memory_padding"_a.none(), "memory_attention"_a.none());
+}
+
 template <typename Layer>
 void batch_norm(nb::module_& module, const char* name) {
   layer_class<Layer>(module, name)
@@ -410,6 +517,7 @@ void add_layers(nb::module_& module) {
   add_activations(module);
   add_weighted(module);
   add_recurrent(module);
+  add_attention(module);
   add_others(module);
 }
 

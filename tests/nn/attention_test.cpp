@@ -73,8 +73,8 @@ TEST(Attention, InBlocksAgreesWithTheFormula) {
 TEST(Attention, TakesMasksOfEveryShapeAndKind) {
   set_seed(2);
   const Problem p(9);
-  for (const Shape& shape : {Shape{7}, Shape{9, 7}, Shape{9, 1}, Shape{2, 1, 1, 7}, Shape{2, 3, 9, 7},
-                             Shape{1, 3, 9, 7}}) {
+  for (const Shape& shape : {Shape{7}, Shape{9, 7}, Shape{9, 1}, Shape{2, 1, 1, 7},
+                             Shape{2, 3, 9, 7}, Shape{1, 3, 9, 7}}) {
     const Tensor floats = ops::normal(shape);
     expect_equal(p, {.mask = floats, .block = 4}, floats);
     if (shape == Shape{9, 1}) continue;  // would leave out whole rows
@@ -146,16 +146,14 @@ TEST(Attention, SaysWhatIsWrong) {
   const Problem p(9);
   EXPECT_THAT(error_of([&] { scaled_dot_product_attention(p.q, p.v, p.v); }),
               HasSubstr("query [B,H,T,D], key [B,H,S,D] and value [B,H,S,E] are expected"));
-  EXPECT_THAT(
-      error_of([&] {
-        scaled_dot_product_attention(p.q, p.k, p.v, {.mask = ops::normal({2, 3, 1, 8})});
-      }),
-      HasSubstr("scaled_dot_product_attention"));
-  EXPECT_THAT(
-      error_of([&] {
-        scaled_dot_product_attention(p.q, p.k, p.v, {.mask = ops::integers({9, 7}, 0, 2)});
-      }),
-      HasSubstr("mask must be bool or floats"));
+  EXPECT_THAT(error_of([&] {
+                scaled_dot_product_attention(p.q, p.k, p.v, {.mask = ops::normal({2, 3, 1, 8})});
+              }),
+              HasSubstr("scaled_dot_product_attention"));
+  EXPECT_THAT(error_of([&] {
+                scaled_dot_product_attention(p.q, p.k, p.v, {.mask = ops::integers({9, 7}, 0, 2)});
+              }),
+              HasSubstr("mask must be bool or floats"));
   EXPECT_THAT(error_of([] { MultiheadAttention(10, 3); }),
               HasSubstr("num_heads must divide embed_dim, got 3 and 10"));
 }
@@ -177,8 +175,7 @@ TEST(MultiheadAttention, OneProjectionOrThreeAndEitherOrderOfAxes) {
   EXPECT_THAT(elements(one), Pointwise(FloatNear(1e-6f), elements(three)));
   const Tensor swapped = ops::swapaxes(x, 0, 1);
   const Tensor other = batch_first.run(swapped, swapped, swapped).result;
-  EXPECT_THAT(elements(ops::swapaxes(other, 0, 1)),
-              Pointwise(FloatNear(1e-6f), elements(one)));
+  EXPECT_THAT(elements(ops::swapaxes(other, 0, 1)), Pointwise(FloatNear(1e-6f), elements(one)));
   const auto weighted = layer.run(x, x, x, {}, AttentionWeights::EachHead);
   EXPECT_EQ(weighted.weights.shape(), (Shape{3, 2, 5, 5}));
   EXPECT_THAT(elements(weighted.result), Pointwise(FloatNear(1e-6f), elements(one)));
@@ -242,8 +239,8 @@ TEST(TransformerLayers, ASequenceDoesNotSeeItsFuture) {
   set_seed(8);
   TransformerEncoderLayer layer(8, 2, {.dim_feedforward = 16});
   const Tensor x = ops::normal({5, 1, 8});
-  const Tensor changed = ops::concat(
-      {ops::narrow(x, 0, 0, Shape{3}), ops::narrow(x, 3, 0, Shape{2}) + 1.0}, 0);
+  const Tensor changed =
+      ops::concat({ops::narrow(x, 0, 0, Shape{3}), ops::narrow(x, 3, 0, Shape{2}) + 1.0}, 0);
   const AttentionMasks causal{.causality = Causality::Causal};
   const std::vector<float> a = elements(layer.run(x, causal)),
                            b = elements(layer.run(changed, causal));

@@ -382,9 +382,24 @@ def _package_class(kind):
     return next(each for each in kind.__mro__ if each.__module__.startswith(package))
 
 
+class _MadeWithParent:
+    """The state of a cell that C++ makes with the one it is part of."""
+
+    def __init__(self, cell):
+        self.state = _state(cell)
+
+
+def _is_made_with_parent(cell):
+    return type(cell).__module__.startswith("lamella._native")
+
+
 def _state(cell):
+    children = [
+        (name, _MadeWithParent(child) if _is_made_with_parent(child) else child)
+        for name, child in cell._children()
+    ]
     return (
-        cell._children(), cell._own_parameters(), cell._own_buffers(),
+        children, cell._own_parameters(), cell._own_buffers(),
         (cell.training, cell.requires_grad, cell._compute_dtype), dict(cell.__dict__),
     )  # fmt: skip
 
@@ -403,12 +418,17 @@ def _set_state(self, state):
 
 
 def _take_parts(self, children, parameters, buffers):
+    made = {name for name, child in children if isinstance(child, _MadeWithParent)}
     for name, _ in self._children() + self._own_parameters():
-        self._remove(name)
+        if name not in made:
+            self._remove(name)
     for name, parameter in parameters:
         self._set_parameter(name, parameter)
     for name, child in children:
-        self._adopt_cell(name, child)
+        if name in made:
+            _set_state(self._find(name), child.state)
+        else:
+            self._adopt_cell(name, child)
     for name, tensor, persistent in buffers:
         self._set_buffer(name, tensor, persistent)
 
@@ -481,6 +501,16 @@ _METHODS = {
     "_cells": property(_name_cells),
     "_params": property(lambda self: collections.OrderedDict(self._own_parameters())),
 }
+
+
+def make_children(cell, **makers):
+    """Puts cells of the package's classes in the place of those C++ made, with their parts."""
+    random_state = _native.random_state()
+    for name, make in makers.items():
+        old, new = cell._find(name), make()
+        new._take_parts(old._children(), old._own_parameters(), old._own_buffers())
+        cell._set_cell(name, new)
+    _native.set_random_state(*random_state)
 
 
 def layer(kind):

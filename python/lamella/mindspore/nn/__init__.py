@@ -8,6 +8,7 @@ from lamella.nn.layers import get_activation
 from lamella.nn.losses import *
 from lamella.nn.optimizers import *
 from lamella.nn.recurrent import *
+from lamella.nn.transformer import *
 from lamella.train import TrainOneStepCell, WithEvalCell, WithLossCell
 
 __getattr__ = missing(__name__, lambda: globals())
