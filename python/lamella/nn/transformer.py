@@ -129,10 +129,10 @@ class TransformerDecoderLayer(_nn.TransformerDecoderLayer):
             d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first,
             norm_first, dtype,
         )  # fmt: skip
-def _make_children(
-    layer, attentions, norms, width, heads, inner, dropout, eps, batch_first, dtype
-):  # fmt: skip
-                       layer_norm_eps, batch_first, dtype)  # fmt: skip
+        _make_children(
+            self, ("self_attn", "multihead_attn"), 3, d_model, nhead, dim_feedforward, dropout,
+            layer_norm_eps, batch_first, dtype,
+        )  # fmt: skip
 
     def construct(
         self,
