@@ -124,6 +124,8 @@ CASES = {
     "ops.repeat_interleave": (lambda: ops.repeat_interleave(X, 2, 0), np.repeat(A, 2, 0)),
     "numpy.repeat": (lambda: mnp.repeat(X, [1, 0, 2], 0), np.repeat(A, [1, 0, 2], 0)),
     "ops.roll": (lambda: ops.roll(X, 1, 0), np.roll(A, 1, 0)),
+    "ops.flip of no axis": (lambda: ops.flip(X, ()), A),
+    "numpy.flip": (lambda: mnp.flip(X), A[::-1, ::-1]),
     "ops.flip": (lambda: ops.flip(X, (0, 1)), A[::-1, ::-1]),
     "ops.where": (lambda: ops.where(X > 0, X, 0.0), np.where(A > 0, A, 0)),
     "ops.clip": (lambda: ops.clip(X, -0.5, 0.5), A.clip(-0.5, 0.5)),

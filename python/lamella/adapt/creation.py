@@ -36,15 +36,20 @@ def full_like(x, value, dtype=None, shape=None):
 
 
 def zeros_like(x, dtype=None, shape=None):
-    return full_like(astensor(x), 0, dtype, shape)
+    x = astensor(x)
+    if dtype is None and shape is None:
+        return _o.zeros_like(x)
+    return full_like(x, 0, dtype, shape)
 
 
 def ones_like(x, dtype=None, shape=None):
-    return full_like(astensor(x), 1, dtype, shape)
+    x = astensor(x)
+    if dtype is None and shape is None:
+        return _o.ones_like(x)
+    return full_like(x, 1, dtype, shape)
 
 
-def empty_like(x, dtype=None, shape=None):
-    return full_like(astensor(x), 0, dtype, shape)
+empty_like = zeros_like
 
 
 def _number(value):

@@ -17,10 +17,9 @@ def _axis(x, axis, name):
 
 def permute(x, axes):
     """Axes in another order; none given: reversed."""
-    axes = flat(axes)
-    if axes == (None,) or not axes:
-        axes = tuple(reversed(range(x.ndim)))
-    return _o.transpose(x, axes)
+    if not axes or axes == (None,):
+        return _o.transpose(x)
+    return _o.transpose(x, flat(axes))
 
 
 def transpose(x, axes):
@@ -186,12 +185,10 @@ def roll(x, shifts, axes=None):
 
 def reverse(x, axes=None):
     """Elements in the opposite order along axes."""
-    axes = range(x.ndim) if axes is None else size_tuple(axes)
-    for axis in axes:
-        length = x.shape[_axis(x, axis, "flip")]
-        if length > 1:
-            x = _o.narrow(x, length - 1, axis, (length,), -1)
-    return x
+    if axes is None:
+        return _o.flip(x)
+    axes = size_tuple(axes)
+    return _o.flip(x, axes) if axes else x
 
 
 def at_least(tensors, rank):
