@@ -151,11 +151,13 @@ TEST(MemoryPool, ServesThreadsThatFreeEachOthersMemory) {
 TEST(GuardedPoolDeathTest, FaultsOnTheFirstByteOutside) {
   testing::GTEST_FLAG(death_test_style) = "threadsafe";
   MemoryPool end({.guard = GuardMode::End});
-  auto* last = static_cast<volatile char*>(end.allocate(1000).detach()->data()) + 999;
+  const Ref<Allocation> at_end = end.allocate(1000);
+  auto* last = static_cast<volatile char*>(at_end->data()) + 999;
   EXPECT_EQ(*last, '\xFF');
   EXPECT_DEATH(last[1] = 0, "");
   MemoryPool begin({.guard = GuardMode::Begin});
-  auto* first = static_cast<volatile char*>(begin.allocate(1000).detach()->data());
+  const Ref<Allocation> at_begin = begin.allocate(1000);
+  auto* first = static_cast<volatile char*>(at_begin->data());
   EXPECT_EQ(*first, '\xFF');
   EXPECT_DEATH(first[-1] = 0, "");
   volatile char* freed = static_cast<volatile char*>(end.allocate(10)->data());

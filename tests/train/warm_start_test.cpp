@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "tests/memory_growth.h"
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -74,21 +75,14 @@ TEST(WarmStart, ASecondProcessCompilesNoKernel) {
   fs::remove_all(folder);
 }
 
-int64_t resident_bytes() {
-  std::ifstream file("/proc/self/statm");
-  int64_t total = 0, resident = 0;
-  file >> total >> resident;
-  return resident * ::getpagesize();
-}
-
 TEST(Growth, ALoopOverBatchSizesKeepsItsMemory) {
   const auto step = convolutional_step();
-  int64_t resident = 0;
+  testing_support::MemoryGrowth growth;
   for (int i = 0; i < 1800; ++i) {
     run_step(*step, 1 + i % 100);
-    if (i == 1000) resident = resident_bytes();
+    if (i == 1000) growth.begin();
   }
-  EXPECT_LE(resident_bytes() - resident, 2 << 20);
+  EXPECT_LE(growth.bytes(), 2 << 20);
 }
 
 }  // namespace

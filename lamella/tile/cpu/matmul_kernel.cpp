@@ -113,6 +113,7 @@ class MatmulRun {
         product_(product_dtype(program.input)),
         plan_(plan_of(program, launch, set)),
         epilogue_(epilogue),
+        micro_(micro_functions(product_, set)),
         scratch_(static_cast<char*>(scratch)) {
     needs_packing_ = traits_of(program, launch, set).a_needs_packing;
     if (needs_packing_ || plan_.packs_b) packing_ = pack_functions(program.input, set);
@@ -266,7 +267,7 @@ class MatmulRun {
         arguments.a = a.data + rows.begin * a.row_stride;
         arguments.product =
             product.data + rows.begin * product.row_stride + p.columns.begin * plan_.element_bytes;
-        micro_function(product_, {static_cast<int>(rows.size()), p.vectors}, set_)(&arguments);
+        micro_.at({static_cast<int>(rows.size()), p.vectors})(&arguments);
       }
     }
   }
@@ -304,6 +305,7 @@ class MatmulRun {
   DType product_;
   MatmulPlan plan_;
   const Kernel::Code* epilogue_;
+  const MicroFunctions& micro_;
   char* scratch_;
   bool needs_packing_ = false;
   PackFunctions packing_;

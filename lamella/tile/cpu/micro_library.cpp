@@ -7,6 +7,7 @@
 #include <mutex>
 
 #include "lamella/base/error.h"
+#include "lamella/base/parallel.h"
 #include "lamella/tile/cpu/jit.h"
 #include "lamella/tile/cpu/kernel_cache.h"
 
@@ -14,30 +15,30 @@ namespace lamella::tile {
 
 namespace {
 
-constexpr size_t kMaxRows = 8;
-constexpr size_t kMaxVectors = 8;
 constexpr size_t kSetCount = 3;
 
+}  // namespace
+
 // All compiled code of one instruction set; never destroyed, because kernels hold its addresses.
-struct Library {
+struct MicroLibrary {
   std::mutex mutex;
   std::vector<std::unique_ptr<LinkedCode>> code;
-  // [product is float64][rows][vectors]
-  std::array<std::array<std::array<std::atomic<MicroFunction*>, kMaxVectors + 1>, kMaxRows + 1>, 2>
-      micro{};
+  MicroFunctions micro[2];  // of products in float32 and float64
+  std::atomic<bool> has_micro[2] = {false, false};
   std::array<std::atomic<PackFunction*>, kDTypeCount> copy_rows{}, transpose{};
+
+  const LinkedCode& link(const std::string& object) {
+    code.push_back(std::make_unique<LinkedCode>(object));
+    return *code.back();
+  }
+  void add_micro_functions(DType product, InstructionSet set, MicroFunctions& functions);
 };
 
-Library& library(InstructionSet set) {
-  static auto& libraries = *new std::array<Library, kSetCount>;
-  return libraries[static_cast<size_t>(set)];
-}
+namespace {
 
-const LinkedCode& link(Library& library, std::string_view source, InstructionSet set,
-                       FunctionRef<void(Ir&)> emit) {
-  const std::string object = KernelCache::instance().object(source, set, emit);
-  library.code.push_back(std::make_unique<LinkedCode>(object));
-  return *library.code.back();
+MicroLibrary& library(InstructionSet set) {
+  static auto& libraries = *new std::array<MicroLibrary, kSetCount>;
+  return libraries[static_cast<size_t>(set)];
 }
 
 }  // namespace
@@ -54,38 +55,61 @@ MicroShape largest_micro_shape(InstructionSet set) {
 }
 
 int widest_panel(InstructionSet set, int rows) {
-  constexpr std::array<int, kMaxRows + 1> kAvx512 = {1, 8, 8, 6, 6, 4, 4, 3, 3};
-  constexpr std::array<int, kMaxRows + 1> kAvx2 = {1, 6, 3, 2, 1, 1, 1, 1, 1};
-  const auto index = std::min(static_cast<size_t>(rows), kMaxRows);
+  constexpr std::array<int, MicroFunctions::kMostRows + 1> kAvx512 = {1, 8, 8, 6, 6, 4, 4, 3, 3};
+  constexpr std::array<int, MicroFunctions::kMostRows + 1> kAvx2 = {1, 6, 3, 2, 1, 1, 1, 1, 1};
+  const auto index = std::min(static_cast<size_t>(rows), MicroFunctions::kMostRows);
   if (set == InstructionSet::Avx512) return kAvx512[index];
   return set == InstructionSet::Avx2 ? kAvx2[index] : 1;
 }
 
-MicroFunction* micro_function(DType product, MicroShape shape, InstructionSet set) {
-  Library& known = library(set);
-  auto& entry = known.micro[product == DType::Float64 ? 1 : 0][static_cast<size_t>(shape.rows)]
-                           [static_cast<size_t>(shape.vectors)];
-  if (MicroFunction* function = entry.load(std::memory_order_acquire)) return function;
-  std::lock_guard lock(known.mutex);
-  if (MicroFunction* function = entry.load(std::memory_order_acquire)) return function;
-  const std::string source =
-      fmt::format("microkernel {} {}x{}", name(product), shape.rows, shape.vectors);
-  const LinkedCode& code =
-      link(known, source, set, [&](Ir& ir) { emit_microkernel(ir, product, shape); });
-  auto* function = reinterpret_cast<MicroFunction*>(code.find(kMicroFunction));
-  entry.store(function, std::memory_order_release);
-  return function;
+// One object for each number of rows, compiled side by side.
+void MicroLibrary::add_micro_functions(DType product, InstructionSet set,
+                                       MicroFunctions& functions) {
+  const int most_rows = largest_micro_shape(set).rows;
+  std::vector<std::string> objects(static_cast<size_t>(most_rows));
+  parallel_for(most_rows, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int rows = static_cast<int>(i) + 1;
+      objects[static_cast<size_t>(i)] = KernelCache::instance().object(
+          fmt::format("microkernels {} of {} rows", name(product), rows), set, [&](Ir& ir) {
+            for (int vectors = 1; vectors <= widest_panel(set, rows); ++vectors) {
+              emit_microkernel(ir, product, {rows, vectors});
+            }
+          });
+    }
+  });
+  for (int rows = 1; rows <= most_rows; ++rows) {
+    const LinkedCode& linked = link(objects[static_cast<size_t>(rows) - 1]);
+    for (int vectors = 1; vectors <= widest_panel(set, rows); ++vectors) {
+      const MicroShape shape{rows, vectors};
+      functions.functions_[static_cast<size_t>(rows)][static_cast<size_t>(vectors)] =
+          reinterpret_cast<MicroFunction*>(linked.find(micro_function_name(shape).c_str()));
+    }
+  }
+}
+
+const MicroFunctions& micro_functions(DType product, InstructionSet set) {
+  MicroLibrary& known = library(set);
+  const size_t kind = product == DType::Float64 ? 1 : 0;
+  if (!known.has_micro[kind].load(std::memory_order_acquire)) {
+    std::lock_guard lock(known.mutex);
+    if (!known.has_micro[kind].load(std::memory_order_acquire)) {
+      known.add_micro_functions(product, set, known.micro[kind]);
+      known.has_micro[kind].store(true, std::memory_order_release);
+    }
+  }
+  return known.micro[kind];
 }
 
 PackFunctions pack_functions(DType input, InstructionSet set) {
-  Library& known = library(set);
+  MicroLibrary& known = library(set);
   auto& copy_rows = known.copy_rows[static_cast<size_t>(input)];
   auto& transpose = known.transpose[static_cast<size_t>(input)];
   if (transpose.load(std::memory_order_acquire) == nullptr) {
     std::lock_guard lock(known.mutex);
     if (transpose.load(std::memory_order_acquire) == nullptr) {
-      const LinkedCode& code = link(known, fmt::format("packing {}", name(input)), set,
-                                    [&](Ir& ir) { emit_packing(ir, input); });
+      const LinkedCode& code = known.link(KernelCache::instance().object(
+          fmt::format("packing {}", name(input)), set, [&](Ir& ir) { emit_packing(ir, input); }));
       copy_rows = reinterpret_cast<PackFunction*>(code.find(kCopyRowsFunction));
       transpose.store(reinterpret_cast<PackFunction*>(code.find(kTransposeFunction)),
                       std::memory_order_release);

@@ -2,6 +2,8 @@
 // kept.
 #pragma once
 
+#include <array>
+
 #include "lamella/tile/cpu/microkernel_emitter.h"
 
 namespace lamella::tile {
@@ -15,8 +17,23 @@ struct PackFunctions {
   PackFunction* transpose = nullptr;
 };
 
-// Both are safe to call from several threads at once, and cheap once the code exists.
-MicroFunction* micro_function(DType product, MicroShape shape, InstructionSet set);
+// The functions of products of a dtype, by shape.
+class MicroFunctions {
+ public:
+  static constexpr size_t kMostRows = 8, kMostVectors = 8;
+  MicroFunction* at(MicroShape shape) const {
+    return functions_[static_cast<size_t>(shape.rows)][static_cast<size_t>(shape.vectors)];
+  }
+
+ private:
+  friend struct MicroLibrary;
+  std::array<std::array<MicroFunction*, kMostVectors + 1>, kMostRows + 1> functions_{};
+};
+
+// Both are safe to call from several threads at once, and cheap once the code exists. All
+// microkernels of a dtype are compiled at the first product: which of them a product needs depends
+// on its sizes, and a new batch size must not compile anything.
+const MicroFunctions& micro_functions(DType product, InstructionSet set);
 PackFunctions pack_functions(DType input, InstructionSet set);
 
 }  // namespace lamella::tile

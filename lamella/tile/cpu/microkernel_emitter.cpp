@@ -27,7 +27,7 @@ class MicroEmitter {
 
   void run() {
     const std::array parameters = {ir_.pointer};
-    ir_.begin_function(kMicroFunction, parameters, nullptr, false);
+    ir_.begin_function(micro_function_name(shape_).c_str(), parameters, nullptr, false);
     const auto word = [&](size_t offset) { return field(ir_, ir_.i64, offset); };
     const LLVMValueRef a = field(ir_, ir_.pointer, offsetof(MicroArguments, a));
     const LLVMValueRef a_stride = word(offsetof(MicroArguments, a_row_stride));
@@ -266,6 +266,10 @@ class PackEmitter {
 };
 
 }  // namespace
+
+std::string micro_function_name(MicroShape shape) {
+  return fmt::format("lamella_micro_{}x{}", shape.rows, shape.vectors);
+}
 
 void emit_microkernel(Ir& ir, DType product, MicroShape shape) {
   MicroEmitter(ir, product, shape).run();

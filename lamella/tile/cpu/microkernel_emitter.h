@@ -2,6 +2,8 @@
 // bring matrices into the layout it reads.
 #pragma once
 
+#include <string>
+
 #include "lamella/tile/cpu/ir.h"
 #include "lamella/types/dtype.h"
 
@@ -32,7 +34,8 @@ struct MicroArguments {
   int64_t accumulate;  // 0: the product starts at 0
 };
 using MicroFunction = void(const MicroArguments* arguments);
-inline constexpr const char* kMicroFunction = "lamella_micro";
+std::string micro_function_name(MicroShape shape);
+// One function, of that name.
 void emit_microkernel(Ir& ir, DType product, MicroShape shape);
 
 // Copies rows of `columns` adjacent elements, converting them to the product's dtype; and the same
