@@ -40,6 +40,8 @@ class LAMELLA_API Recorder {
   virtual std::span<const Ref<Node>> tape() const { return {}; }
   // What stands for a value of outside in this recorder's operations: itself in a window.
   virtual Ref<Value> inside(const Ref<Value>& value) { return value; }
+  // Whether a value may be an operand: not one of the body of a loop that has been recorded.
+  virtual bool knows(const Value&) const { return true; }
   // How many times over what is recorded now may be differentiated; 0 if not at all.
   virtual int gradient_order() const { return 0; }
 };

@@ -123,7 +123,7 @@ Hash128 digest(const std::vector<uint64_t>& words) {
   return hasher.digest();
 }
 
-thread_local Tensor turn_of_thread;
+thread_local std::vector<Tensor> turns_of_thread;
 
 }  // namespace
 
@@ -196,9 +196,35 @@ std::string Region::description() const {
 RegionTrace::RegionTrace(std::string_view op, Invariants invariants)
     : op_(op),
       invariants_(invariants),
-      outer_(current_recorder()),
-      gradient_order_(outer_.gradient_order()),
+      outer_(&current_recorder()),
+      gradient_order_(outer_->gradient_order()),
+      window_order_(Window::of_thread().gradient_order()),
       gradient_depth_(Window::of_thread().gradient_depth()) {}
+
+int RegionTrace::gradient_order() const {
+  return gradient_order_ + Window::of_thread().gradient_order() - window_order_;
+}
+
+bool RegionTrace::knows(const Value& value) const {
+  return known_.contains(&value) || outer_ == nullptr || outer_->knows(value);
+}
+
+void RegionTrace::close() {
+  invariants_ = Invariants::Inside;
+  outer_ = nullptr;
+}
+
+void RegionTrace::forget_captured() {
+  PointerMap<Value, Ref<Value>> kept(known_.size());
+  for (const auto* list : {&inputs_, &captured_inputs_}) {
+    for (const Ref<Value>& value : *list) kept[value.get()] = value;
+  }
+  for (const Ref<Node>& node : nodes_) {
+    for (const Ref<Value>& result : node->results()) kept[result.get()] = result;
+  }
+  known_ = std::move(kept);
+  for (Ref<Value>& value : captured_) value.reset();
+}
 
 Tensor RegionTrace::input(const TensorType& type) {
   inputs_.push_back(Value::input(type));
@@ -221,6 +247,12 @@ Ref<Value> RegionTrace::inside(const Ref<Value>& value) {
     fail(ErrorKind::Value, "[{}] a tensor that the body reads was never computed: its run failed",
          op_);
   }
+  if (outer_ != nullptr && !outer_->knows(*value)) {
+    fail(
+        ErrorKind::Value,
+        "[{}] the body reads a value of another loop's or branch's body, which does not exist here",
+        op_);
+  }
   captured_.push_back(value);
   captured_inputs_.push_back(value->is_number() ? Value::number_input(value->type().dtype)
                                                 : Value::input(value->type()));
@@ -236,15 +268,17 @@ bool RegionTrace::is_invariant(std::span<Value* const> operands) const {
          Window::of_thread().gradient_depth() == gradient_depth_ &&
          std::all_of(operands.begin(), operands.end(), [&](const Value* operand) {
            const Ref<Value>* stands_for_it = known_.find(operand);
-           return stands_for_it == nullptr || stands_for_it->get() != operand;
+           // What reads integers may find one out of range: only if a turn is made at all.
+           const bool is_index = !operand->is_number() && !is_float(operand->type().dtype);
+           return (stands_for_it == nullptr || stands_for_it->get() != operand) && !is_index;
          });
 }
 
 Results RegionTrace::record(const Operator& op, std::span<Value* const> operands,
                             Ref<const Attributes> attributes, const SourceLocation& location) {
   if (is_invariant(operands)) {
-    RecorderScope scope(outer_);
-    return outer_.record(op, operands, std::move(attributes), location);
+    RecorderScope scope(*outer_);
+    return outer_->record(op, operands, std::move(attributes), location);
   }
   std::vector<Ref<Value>> held;
   std::vector<Value*> inner;
@@ -258,13 +292,19 @@ Results RegionTrace::record(const Operator& op, std::span<Value* const> operands
   return Results(node->results());
 }
 
-const Tensor& current_turn() {
-  return turn_of_thread;
+const std::vector<Tensor>& current_turns() {
+  return turns_of_thread;
 }
 
-TurnScope::TurnScope(Tensor turn) : outer_(std::exchange(turn_of_thread, std::move(turn))) {}
+Tensor current_turn() {
+  return turns_of_thread.empty() ? Tensor() : turns_of_thread.back();
+}
+
+TurnScope::TurnScope(Tensor turn) {
+  turns_of_thread.push_back(std::move(turn));
+}
 TurnScope::~TurnScope() {
-  turn_of_thread = std::move(outer_);
+  turns_of_thread.pop_back();
 }
 
 }  // namespace lamella

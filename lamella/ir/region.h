@@ -64,7 +64,9 @@ class LAMELLA_API RegionTrace final : public Recorder {
   Results record(const Operator& op, std::span<Value* const> operands,
                  Ref<const Attributes> attributes, const SourceLocation& location) override;
   std::span<const Ref<Node>> tape() const override { return nodes_; }
-  int gradient_order() const override { return gradient_order_; }
+  // As outside, and once more for each gradient that is being taken in the body.
+  int gradient_order() const override;
+  bool knows(const Value& value) const override;
 
   const std::vector<Ref<Value>>& inputs() const { return inputs_; }
   // Values of outside that are read, and the placeholders that stand for them.
@@ -73,15 +75,18 @@ class LAMELLA_API RegionTrace final : public Recorder {
   // The placeholder of a value of outside; itself for one of the trace.
   Ref<Value> inside(const Ref<Value>& value) override;
   // From now on everything is recorded inside.
-  void close() { invariants_ = Invariants::Inside; }
+  void close();
+  // Lets go of the values of outside read so far, which the node that was made of the trace holds.
+  // Their entries in captured() are null from now on.
+  void forget_captured();
 
  private:
   bool is_invariant(std::span<Value* const> operands) const;
 
   std::string op_;
   Invariants invariants_;
-  Recorder& outer_;
-  int gradient_order_;
+  Recorder* outer_;                    // null once closed
+  int gradient_order_, window_order_;  // when the trace began
   int gradient_depth_;
   std::vector<Ref<Value>> inputs_;
   std::vector<Ref<Value>> captured_, captured_inputs_;
@@ -89,18 +94,17 @@ class LAMELLA_API RegionTrace final : public Recorder {
   PointerMap<Value, Ref<Value>> known_;  // what stands for a value: itself or a placeholder
 };
 
-// The number of the turn that the innermost traced loop is in, an int64 of rank 0; undefined
-// outside of loops. Draws in a body take it into their offset, so that every turn draws anew.
-LAMELLA_API const Tensor& current_turn();
+// The numbers of the turns that the traced loops around are in, the outermost first: int64 of rank
+// 0. Draws in a body take them into their offset, so that every turn draws anew.
+LAMELLA_API const std::vector<Tensor>& current_turns();
+// That of the innermost loop; undefined outside of loops.
+LAMELLA_API Tensor current_turn();
 
 class LAMELLA_API TurnScope {
  public:
   explicit TurnScope(Tensor turn);
   ~TurnScope();
   TurnScope(const TurnScope&) = delete;
-
- private:
-  Tensor outer_;
 };
 
 }  // namespace lamella

@@ -21,13 +21,6 @@ Buffer copy_of(const Buffer& elements) {
   return copy;
 }
 
-// Whether a value is of a graph being recorded, which has no elements.
-bool is_traced(const Value& value) {
-  const Value::State state = value.state();
-  return state == Value::State::Input || state == Value::State::NumberInput ||
-         (state == Value::State::Pending && value.window() == nullptr);
-}
-
 }  // namespace
 
 Storage::Storage(Ref<Value> value) {
@@ -68,7 +61,7 @@ const Ref<Value>& Storage::current() {
 }
 
 void Storage::replace(Ref<Value> value) {
-  if (!base_ && is_traced(*value) && !is_traced(*value_)) {
+  if (!base_ && value->is_traced() && !value_->is_traced()) {
     fail(
         ErrorKind::Value,
         "[assign] the body of a loop or branch cannot write a tensor of outside; let it be carried "
@@ -172,7 +165,7 @@ void ensure_ready(const Ref<Value>& value) {
     fail(ErrorKind::Value, "[read] this value was never computed, because its run failed: {}",
          Window::of_thread().last_failure());
   }
-  if (is_traced(*value)) {
+  if (value->is_traced()) {
     fail(
         ErrorKind::Value,
         "[read] this tensor stands for a value in the body of a loop or branch: it has no elements "

@@ -53,6 +53,12 @@ class LAMELLA_API Value : public RefCounted<Value>, public SmallObject<Value> {
     return now == State::Scalar || now == State::Size || now == State::NumberInput;
   }
 
+  // Whether it is of a graph being recorded: it has no elements.
+  bool is_traced() const {
+    const State now = state();
+    return now == State::Input || now == State::NumberInput ||
+           (now == State::Pending && window() == nullptr);
+  }
   // The node that computes the value, while it is pending or kept by a gradient scope.
   Node* producer() const { return producer_; }
   int result_index() const { return result_index_; }

@@ -114,6 +114,13 @@ void Window::prepare(const Operator& op, std::span<Value* const> operands,
     if (loop_turn || pending >= limits_.most) flush();
   }
   for (Value* operand : operands) {
+    if (operand->is_traced()) {
+      throw Error(ErrorKind::Value,
+                  fmt::format("[{}] an operand stands for a value in the body of a loop or branch: "
+                              "outside, only what the body returns exists",
+                              op.name()),
+                  location);
+    }
     if (operand->state() == Value::State::Failed) {
       throw Error(ErrorKind::Value,
                   fmt::format("[{}] an operand was never computed, because its run failed: {}",

@@ -65,6 +65,7 @@ class LAMELLA_API Window final : public Recorder {
   int gradient_depth() const { return gradient_depth_; }
   // Operations recorded since the outermost open gradient scope began, in order.
   std::span<const Ref<Node>> tape() const override { return gradient_nodes_; }
+  bool knows(const Value& value) const override { return !value.is_traced(); }
   // Within a gradient's walk back, only the scopes around it can still ask.
   int gradient_order() const override { return gradient_depth_ - walks_; }
   void begin_walk() { ++walks_; }

@@ -119,11 +119,18 @@ std::string Recurrent::description() const {
 Tensors Recurrent::initial_states(const Sequence& sequence, const Tensors& given) const {
   const int64_t directions = options_.directions == Directions::Both ? 2 : 1;
   const Shape shape{options_.num_layers * directions, sequence.batch, hidden_size_};
+  if (!given.empty() && given.size() != state_count_) {
+    fail(ErrorKind::Value, "[{}] takes {} initial states, got {}", class_name(), state_count_,
+         given.size());
+  }
   Tensors states;
   for (size_t i = 0; i < state_count_; ++i) {
     const bool is_given = i < given.size() && given[i].defined();
     states.push_back(is_given ? given[i] : zeros(shape, sequence.x.dtype()));
     check_state(class_name(), states.back(), shape);
+    if (is_float(states.back().dtype()) && states.back().dtype() != sequence.x.dtype()) {
+      states.back() = ops::cast(states.back(), sequence.x.dtype());
+    }
   }
   return states;
 }
@@ -158,6 +165,10 @@ Recurrent::Output Recurrent::run_direction(const Sequence& sequence, const std::
 
 Recurrent::Output Recurrent::run(const Tensor& x, const Tensors& given, const Tensor& lengths) {
   check_input(class_name(), x, 3, input_size_);
+  if (const DType weights = use("weight_hh_l0").dtype(); x.dtype() != weights) {
+    fail(ErrorKind::Type, "[{}] x must have the dtype of the weights, {}, got {}", class_name(),
+         name(weights), text(x.type()));
+  }
   const bool batch_first = options_.axes == AxisOrder::BatchFirst;
   Sequence sequence{
       .x = batch_first ? ops::swapaxes(x, 0, 1) : x, .mask = {}, .length = 0, .batch = 0};

@@ -174,9 +174,12 @@ struct Draw {
     }
     seed = Operand(Tensor(drawn[0])).at(location);
     offset = Operand(Tensor(drawn[1])).at(location);
-    // In a loop's body: far apart for every turn.
-    if (const Tensor& turn = current_turn(); turn.defined()) {
-      offset = Operand(ops::add(ops::mul(turn, int64_t{1} << 40), offset)).at(location);
+    // In loops' bodies: far apart for every turn of each, by odd factors that wrap around.
+    uint64_t factor = 0x9E3779B97F4A7C15;
+    for (const Tensor& turn : current_turns()) {
+      const auto signed_factor = static_cast<int64_t>(factor);
+      offset = Operand(ops::add(ops::mul(turn, signed_factor), offset)).at(location);
+      factor = factor * 0xD1342543DE82EF95 + 2;
     }
   }
 

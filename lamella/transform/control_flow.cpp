@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "lamella/ir/call_site.h"
 #include "lamella/ir/region.h"
 #include "lamella/ops/custom_gradient.h"
 #include "lamella/ops/functions.h"
@@ -44,6 +45,17 @@ std::vector<Ref<Value>> values_of(const Tensors& tensors) {
   return values;
 }
 
+// The line that the node of a loop or branch bears, unless library code recorded it for a layer.
+class NodeLocation {
+ public:
+  explicit NodeLocation(const SourceLocation& where) {
+    if (!current_call_site().known()) scope_.emplace(where);
+  }
+
+ private:
+  std::optional<CallSiteScope> scope_;
+};
+
 template <typename T>
 void append(std::vector<T>& to, const std::vector<T>& more) {
   to.insert(to.end(), more.begin(), more.end());
@@ -82,8 +94,11 @@ class Replay {
   }
 
   Tensor of(const Ref<Value>& value) const {
-    const Tensor* found = made_.find(value.get());
-    return found != nullptr ? *found : Tensor(value);
+    if (const Tensor* found = made_.find(value.get())) return *found;
+    if (value->is_traced() && !current_recorder().knows(*value)) {
+      fail(ErrorKind::Internal, "a loop's backward pass reads a value that was not kept for it");
+    }
+    return Tensor(value);
   }
 
  private:
@@ -144,10 +159,11 @@ Tensor or_zeros(const Tensor& tensor, const Tensor& like) {
 // A body recorded once: everything a backward pass is made from.
 struct ScanTrace {
   Trace trace;
-  Tensors carried, slices;  // placeholders
-  Tensors results;          // of the body: what is carried on, then what is stacked
-  size_t body_nodes = 0;    // on the tape; behind them are those of backward passes
-  std::string why_not;      // why there is no gradient
+  Tensors carried, slices;     // placeholders
+  Tensors results;             // of the body: what is carried on, then what is stacked
+  size_t body_nodes = 0;       // on the tape; behind them are those of backward passes
+  size_t operands = SIZE_MAX;  // how many of the captured values are the node's operands
+  std::string why_not;         // why there is no gradient
   Residuals kept = Residuals::Saved;
   // Values of the body that a backward pass reads, in the order of the further stacked results.
   std::vector<Ref<Value>> residuals;
@@ -181,7 +197,7 @@ Targets all_targets(const ScanTrace& traced) {
   for (size_t i = 0; i < traced.slices.size(); ++i) {
     if (is_float(traced.slices[i].dtype())) targets.slices.push_back(i);
   }
-  for (size_t i = 0; i < traced.trace->captured_inputs().size(); ++i) {
+  for (size_t i = 0; i < std::min(traced.operands, traced.trace->captured_inputs().size()); ++i) {
     if (is_differentiable(*traced.trace->captured_inputs()[i])) targets.captured.push_back(i);
   }
   return targets;
@@ -364,10 +380,12 @@ class ScanGradient final : public CustomGradientRule {
       for (const Ref<Value>& residual : traced.residuals) replay.set(residual, slices[slice++]);
       for (const Tensor& placeholder : traced.slices)
         replay.set(placeholder.value(), slices[slice++]);
+      // What was read when the node was made are its operands; what only the backward pass reads is
+      // a value of outside.
       const auto& captured = traced.trace->captured_inputs();
-      for (size_t i = 0;
-           i < captured.size() && carried + sequences + i < call.node().operands().size(); ++i) {
-        replay.set(captured[i], call.operand(carried + sequences + i));
+      for (size_t i = 0; i < captured.size(); ++i) {
+        replay.set(captured[i], i < traced.operands ? call.operand(carried + sequences + i)
+                                                    : Tensor(traced.trace->captured()[i]));
       }
       replay.set(traced.trace->inputs()[0], current_turn());
       replay.run(turn.nodes);
@@ -400,8 +418,8 @@ class ScanGradient final : public CustomGradientRule {
     };
     const Direction back =
         direction_ == Direction::Forward ? Direction::Reverse : Direction::Forward;
-    const ScanResult result =
-        scan(body, initial, sequences_in, {.length = length_, .direction = back});
+    const ScanResult result = scan(body, initial, sequences_in,
+                                   {.length = length_, .direction = back}, call.node().location());
 
     for (size_t i = 0; i < targets.carried.size(); ++i) {
       call.give(targets.carried[i], result.carried[i]);
@@ -494,15 +512,21 @@ Ref<const Region> region_from(const Recorded& recorded, const SharedCapture& cap
                       values_of(recorded.results));
 }
 
-Recorded record_region(std::string_view op, Invariants invariants, const Tensors& like,
+// A loop's body has turns, and what is the same in all of them is done before; a branch is run or
+// not.
+enum class RegionKind : uint8_t { Branch, Loop };
+
+Recorded record_region(std::string_view op, RegionKind kind, const Tensors& like,
                        const std::function<Tensors(const Tensors&)>& function) {
+  const Invariants invariants = kind == RegionKind::Loop ? Invariants::Hoisted : Invariants::Inside;
   Recorded recorded{
       .trace = std::make_shared<RegionTrace>(op, invariants), .carried = {}, .results = {}};
   RegionTrace& trace = *recorded.trace;
   const Tensor turn = trace.number_input(DType::Int64);
   for (const Tensor& tensor : like) recorded.carried.push_back(trace.input(tensor.type()));
   RecorderScope scope(trace);
-  const TurnScope turns(turn);
+  std::optional<TurnScope> turns;
+  if (kind == RegionKind::Loop) turns.emplace(turn);
   recorded.results = function(recorded.carried);
   for (Tensor& result : recorded.results) {
     if (!result.defined()) fail(ErrorKind::Value, "[{}] the body gave an undefined tensor", op);
@@ -560,7 +584,8 @@ class BranchGradient final : public CustomGradientRule {
         return gradients;
       };
     };
-    const Tensors gradients = cond(call.operand(0), back(then_), back(otherwise_));
+    const Tensors gradients =
+        cond(call.operand(0), back(then_), back(otherwise_), call.node().location());
     for (size_t i = 0; i < places.size(); ++i) call.give(places[i], gradients[i]);
   }
 
@@ -624,7 +649,11 @@ class WhileGradient final : public CustomGradientRule {
         next.back() = in_layout(next.back(), arriving[i].type().layout);
       }
     }
-    LAMELLA_CHECK(trace.captured().empty());
+    if (!trace.captured().empty()) {
+      fail(ErrorKind::Unsupported,
+           "[while_loop] its gradient reads tensors or numbers that the body does not: a gradient "
+           "rule of the user's inside a while loop may use only what it is given");
+    }
     const Ref<const Region> backward = Region::make(inputs, trace.tape(), values_of(next));
     Tensors values = operands;
     values.push_back(call.result(carried));
@@ -649,7 +678,8 @@ Tensors tensors_of(const std::vector<Ref<Value>>& values) {
 }  // namespace
 
 ScanResult scan(const ScanBody& body, const std::vector<Tensor>& initial,
-                const std::vector<Tensor>& given_sequences, const ScanOptions& options) {
+                const std::vector<Tensor>& given_sequences, const ScanOptions& options,
+                SourceLocation where) {
   const int64_t length = scan_length(given_sequences, options);
   const Tensors sequences = row_major(given_sequences);
   const auto traced = std::make_shared<ScanTrace>();
@@ -682,7 +712,6 @@ ScanResult scan(const ScanBody& body, const std::vector<Tensor>& initial,
     traced->body_nodes = trace.tape().size();
     trace.close();
   }
-  const size_t captured_by_body = trace.captured().size();
   std::vector<Ref<Value>> inputs = trace.inputs();
   std::vector<Ref<Value>> outputs = values_of(traced->results);
   if (trace.gradient_order() > 0) {
@@ -694,29 +723,31 @@ ScanResult scan(const ScanBody& body, const std::vector<Tensor>& initial,
       traced->why_not = error.message();
     }
   }
-  LAMELLA_CHECK(trace.captured().size() == captured_by_body);
+  traced->operands = trace.captured().size();
   append(inputs, trace.captured_inputs());
   const Ref<const Region> region =
       Region::make(inputs, trace.tape().first(traced->body_nodes), outputs);
   Tensors values = initial;
   append(values, sequences);
   append(values, tensors_of(trace.captured()));
+  const NodeLocation location(where);
   const Tensors results =
       ops::scan(values, as_attribute(region), static_cast<int64_t>(initial.size()),
                 static_cast<int64_t>(sequences.size()), Shape{length},
                 options.direction == Direction::Reverse,
                 Ref<AttributeObject>(new ScanGradient(traced, length, options.direction)));
+  trace.forget_captured();
   const auto carried_end = results.begin() + static_cast<std::ptrdiff_t>(initial.size());
   return {.carried = {results.begin(), carried_end},
           .stacked = {carried_end, carried_end + static_cast<std::ptrdiff_t>(stacked)}};
 }
 
 std::vector<Tensor> cond(const Tensor& condition, const BranchBody& then,
-                         const BranchBody& otherwise) {
+                         const BranchBody& otherwise, SourceLocation where) {
   Recorded first =
-      record_region("cond", Invariants::Inside, {}, [&](const Tensors&) { return then(); });
+      record_region("cond", RegionKind::Branch, {}, [&](const Tensors&) { return then(); });
   Recorded second =
-      record_region("cond", Invariants::Inside, {}, [&](const Tensors&) { return otherwise(); });
+      record_region("cond", RegionKind::Branch, {}, [&](const Tensors&) { return otherwise(); });
   const SharedCapture captured({first.trace.get(), second.trace.get()});
   // One layout for what either gives.
   for (size_t i = 0; i < std::min(first.results.size(), second.results.size()); ++i) {
@@ -729,18 +760,19 @@ std::vector<Tensor> cond(const Tensor& condition, const BranchBody& then,
   const Ref<const Region> not_taken = region_from(second, captured);
   Tensors values{condition};
   append(values, tensors_of(captured.values));
+  const NodeLocation location(where);
   return ops::branch(
       values, as_attribute(taken), as_attribute(not_taken),
       Ref<AttributeObject>(new BranchGradient(std::move(first), std::move(second), captured)));
 }
 
 std::vector<Tensor> while_loop(const LoopCondition& condition, const LoopBody& body,
-                               const std::vector<Tensor>& initial) {
+                               const std::vector<Tensor>& initial, SourceLocation where) {
   const Recorded asked =
-      record_region("while_loop", Invariants::Hoisted, initial,
+      record_region("while_loop", RegionKind::Loop, initial,
                     [&](const Tensors& carried) { return Tensors{condition(carried)}; });
   Recorded turned =
-      record_region("while_loop", Invariants::Hoisted, initial,
+      record_region("while_loop", RegionKind::Loop, initial,
                     [&](const Tensors& carried) { return as_carried(body(carried), carried); });
   if (turned.results.size() != initial.size()) {
     fail(ErrorKind::Value, "[while_loop] the body must give the {} tensors it carries, got {}",
@@ -751,6 +783,7 @@ std::vector<Tensor> while_loop(const LoopCondition& condition, const LoopBody& b
   const Ref<const Region> region = region_from(turned, captured);
   Tensors values = initial;
   append(values, tensors_of(captured.values));
+  const NodeLocation location(where);
   Tensors results = ops::while_loop(
       values, as_attribute(goes_on), as_attribute(region), static_cast<int64_t>(initial.size()),
       Ref<AttributeObject>(new WhileGradient(std::move(turned), region, captured)));

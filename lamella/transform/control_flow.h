@@ -8,12 +8,18 @@
 
 #include <functional>
 #include <optional>
+#include <source_location>
 #include <vector>
 
 #include "lamella/base/api.h"
 #include "lamella/ir/tensor.h"
 
 namespace lamella {
+
+// The caller's line: as a default argument it is where the call stands.
+inline SourceLocation here(std::source_location line = std::source_location::current()) {
+  return {line.file_name(), static_cast<int32_t>(line.line())};
+}
 
 enum class Direction : uint8_t { Forward, Reverse };
 
@@ -40,14 +46,15 @@ struct ScanOptions {
 // carried keeps its shape and dtype (Value otherwise). Throws Value for sequences of different
 // lengths, and where neither a sequence nor a length is given.
 LAMELLA_API ScanResult scan(const ScanBody& body, const std::vector<Tensor>& initial,
-                            const std::vector<Tensor>& sequences, const ScanOptions& options = {});
+                            const std::vector<Tensor>& sequences, const ScanOptions& options = {},
+                            SourceLocation where = here());
 
 using BranchBody = std::function<std::vector<Tensor>()>;
 
 // The results of `then` if `condition`, one bool, holds, else of `otherwise`; both are recorded,
 // one is run. Results must agree in number, shape and dtype (Value).
 LAMELLA_API std::vector<Tensor> cond(const Tensor& condition, const BranchBody& then,
-                                     const BranchBody& otherwise);
+                                     const BranchBody& otherwise, SourceLocation where = here());
 
 using LoopCondition = std::function<Tensor(const std::vector<Tensor>& carried)>;
 using LoopBody = std::function<std::vector<Tensor>(const std::vector<Tensor>& carried)>;
@@ -55,6 +62,7 @@ using LoopBody = std::function<std::vector<Tensor>(const std::vector<Tensor>& ca
 // Calls the body as long as `condition`, one bool, holds for what is carried. Its gradient runs the
 // body once more and keeps what every turn begins with; it cannot be differentiated again.
 LAMELLA_API std::vector<Tensor> while_loop(const LoopCondition& condition, const LoopBody& body,
-                                           const std::vector<Tensor>& initial);
+                                           const std::vector<Tensor>& initial,
+                                           SourceLocation where = here());
 
 }  // namespace lamella

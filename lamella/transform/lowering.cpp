@@ -1,6 +1,7 @@
 // Recording into a graph with expansion of composites and sharing of equal nodes.
 #include "lamella/transform/lowering.h"
 
+#include "lamella/ir/region.h"
 #include "lamella/ops/functions.h"
 
 namespace lamella {
@@ -26,6 +27,17 @@ bool is_same_node(const Node& node, const Operator& op, std::span<Value* const> 
   return attributes == nullptr || *node.attributes() == *attributes;
 }
 
+// The attributes with regions only: a gradient rule holds what its backward pass needs, and a
+// compiled graph must not keep that alive.
+Ref<const Attributes> without_rules(const Attributes& attributes) {
+  std::vector<AttributeValue> values = attributes.values();
+  for (AttributeValue& value : values) {
+    auto* object = std::get_if<Ref<AttributeObject>>(&value);
+    if (object != nullptr && dynamic_cast<const Region*>(object->get()) == nullptr) object->reset();
+  }
+  return make_attributes(std::move(values));
+}
+
 }  // namespace
 
 Value* LoweringRecorder::intern_number(Value* value) {
@@ -49,6 +61,7 @@ Results LoweringRecorder::record(const Operator& abstract_op, std::span<Value* c
   if (op.lowering().kind == LoweringKind::Composite) {
     return expand(op, operands, attributes, location);
   }
+  if (op.lowering().kind == LoweringKind::Control) attributes = without_rules(*attributes);
   const Hash128 digest = digest_of(op, operands, attributes.get());
   const auto [first, last] = existing_.equal_range(digest);
   for (auto entry = first; entry != last; ++entry) {

@@ -4,26 +4,36 @@ A body is called once, with placeholders for what is carried. What is carried ma
 tuples, lists and dictionaries of tensors; its structure stays the same from turn to turn.
 """
 
+import numpy as np
+
 from lamella import _native
 from lamella._native import Tensor
 
 _control = _native.control_flow
 
 
-def _flatten(value, name, into):
-    """Appends the tensors of a structure; returns the structure with their places."""
+def _flatten(value, name, into, like=None):
+    """Appends the tensors of a structure; returns the structure with their places.
+
+    The keys of a dictionary come in the order of `like`, where that has the same.
+    """
     if isinstance(value, Tensor):
         into.append(value)
         return len(into) - 1
-    if isinstance(value, tuple) and hasattr(value, "_fields"):
-        return type(value)(*(_flatten(item, name, into) for item in value))
     if isinstance(value, (tuple, list)):
-        return type(value)(_flatten(item, name, into) for item in value)
+        shapes = like if isinstance(like, (tuple, list)) and len(like) == len(value) else ()
+        items = [
+            _flatten(item, name, into, shapes[i] if shapes else None)
+            for i, item in enumerate(value)
+        ]
+        return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
     if isinstance(value, dict):
-        return {key: _flatten(item, name, into) for key, item in value.items()}
+        given = isinstance(like, dict) and like.keys() == value.keys()
+        keys = like if given else value
+        return {key: _flatten(value[key], name, into, like[key] if given else None) for key in keys}
     if value is None:
         return None
-    if isinstance(value, (bool, int, float)):
+    if isinstance(value, (bool, int, float, np.ndarray, np.generic)):
         into.append(Tensor(value))
         return len(into) - 1
     kind = type(value).__name__
@@ -41,9 +51,9 @@ def _restore(structure, tensors):
     return type(structure)(*items) if hasattr(structure, "_fields") else type(structure)(items)
 
 
-def _flat(value, name):
+def _flat(value, name, like=None):
     tensors = []
-    return tensors, _flatten(value, name, tensors)
+    return tensors, _flatten(value, name, tensors, like)
 
 
 def _same_structure(name, given, returned):
@@ -68,7 +78,7 @@ def scan(body, init, xs=None, length=None, reverse=False):
         returned = body(_restore(carry_structure, carried), _restore(x_structure, slices))
         if not isinstance(returned, tuple) or len(returned) != 2:
             raise TypeError("[scan] the body must return a pair: what is carried, what is stacked")
-        after, structure = _flat(returned[0], "scan")
+        after, structure = _flat(returned[0], "scan", carry_structure)
         _same_structure("scan", carry_structure, structure)
         stacked, y_structure = _flat(returned[1], "scan")
         return after, stacked
@@ -86,7 +96,8 @@ def cond(condition, true_fn, false_fn, *operands):
 
     def branch(function):
         def run():
-            tensors, structure = _flat(function(*operands), "cond")
+            like = structures[0] if structures else None
+            tensors, structure = _flat(function(*operands), "cond", like)
             structures.append(structure)
             if structures[0] != structure:
                 raise ValueError("[cond] both branches must give the same structure")
@@ -94,8 +105,11 @@ def cond(condition, true_fn, false_fn, *operands):
 
         return run
 
-    if not isinstance(condition, Tensor):
+    if isinstance(condition, (bool, np.bool_)):
         condition = Tensor(bool(condition))
+    if not isinstance(condition, Tensor):
+        kind = type(condition).__name__
+        raise TypeError(f"[cond] the condition must be a Tensor or a bool, got {kind}")
     results = _control.cond(condition, branch(true_fn), branch(false_fn))
     return _restore(structures[0], results)
 
@@ -109,7 +123,7 @@ def while_loop(cond_func, loop_func, init_val):
         return [goes_on if isinstance(goes_on, Tensor) else Tensor(bool(goes_on))]
 
     def body(carried):
-        tensors, after = _flat(loop_func(_restore(structure, carried)), "while_loop")
+        tensors, after = _flat(loop_func(_restore(structure, carried)), "while_loop", structure)
         _same_structure("while_loop", structure, after)
         return tensors
 

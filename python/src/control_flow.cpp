@@ -3,6 +3,7 @@
 
 #include "python/src/errors.h"
 #include "python/src/host_lock.h"
+#include "python/src/source_location.h"
 #include "python/src/tensor_object.h"
 #include <nanobind/stl/optional.h>
 
@@ -41,7 +42,8 @@ nb::object run_scan(const nb::object& body, nb::handle initial, nb::handle seque
         return ScanResult{tensors_in(pair[0], "scan"), tensors_in(pair[1], "scan")};
       },
       tensors_in(initial, "scan"), tensors_in(sequences, "scan"),
-      {.length = length, .direction = reverse ? Direction::Reverse : Direction::Forward});
+      {.length = length, .direction = reverse ? Direction::Reverse : Direction::Forward},
+      caller_location());
   return nb::make_tuple(to_list(result.carried), to_list(result.stacked));
 }
 
@@ -49,7 +51,8 @@ nb::object run_cond(nb::handle condition, const nb::object& then, const nb::obje
   const auto branch = [](const nb::object& function) {
     return [&function] { return tensors_in(function(), "cond"); };
   };
-  return to_list(cond(tensor_of(condition.ptr()), branch(then), branch(otherwise)));
+  return to_list(
+      cond(tensor_of(condition.ptr()), branch(then), branch(otherwise), caller_location()));
 }
 
 nb::object run_while(const nb::object& condition, const nb::object& body, nb::handle initial) {
@@ -60,7 +63,7 @@ nb::object run_while(const nb::object& condition, const nb::object& body, nb::ha
       [&](const std::vector<Tensor>& carried) {
         return tensors_in(body(to_list(carried)), "while_loop");
       },
-      tensors_in(initial, "while_loop")));
+      tensors_in(initial, "while_loop"), caller_location()));
 }
 
 }  // namespace

@@ -14,6 +14,7 @@
 #include <nanobind/stl/string.h>
 
 #include "lamella/ir/trace.h"
+#include "lamella/ir/window.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -258,6 +259,8 @@ struct Variant {
   uint64_t changes_seen = 0;
   OutputSpec output;
   Ref<Trace> trace;
+  // How many times over what was recorded may be differentiated: loops keep what that takes.
+  int gradient_order = 0;
   // A trace is used once a second run depended on the same: the first may have set things up.
   bool confirmed = false;
   nb::list held;  // what is borrowed above
@@ -291,9 +294,10 @@ class Site {
   // The result by a trace that fits, or `miss`.
   nb::object replay(const nb::object& args, const nb::object& kwargs, const nb::object& miss) {
     std::vector<PyObject*> tensors;
+    const int order = Window::of_thread().gradient_order();
     for (size_t v = 0; v < variants_.size(); ++v) {
       Variant& variant = *variants_[v];
-      if (!variant.confirmed) continue;
+      if (!variant.confirmed || variant.gradient_order < order) continue;
       tensors.clear();
       if (!fits_call(variant.arguments, args, kwargs, tensors)) continue;
       if (sharing(tensors) != variant.shared || !variant.guards_hold()) continue;
@@ -352,6 +356,7 @@ class Site {
       variant->cell_digests.push_back(variant->cells.back()->state_digest());
     }
     variant->changes_seen = nn::changes();
+    variant->gradient_order = Window::of_thread().gradient_order();
     return keep(std::move(variant), guards);
   }
 
@@ -393,6 +398,7 @@ class Site {
   nb::object keep(std::shared_ptr<Variant> variant, const nb::list& rows) {
     for (auto& earlier : variants_) {
       if (earlier->confirmed || earlier->shared != variant->shared ||
+          earlier->gradient_order != variant->gradient_order ||
           !same_spec(earlier->arguments, variant->arguments)) {
         continue;
       }
@@ -454,8 +460,10 @@ void add_jit(nb::module_& module) {
       .def_prop_ro("confirmed", &Site::confirmed)
       .def("__len__", &Site::count);
   jit.def(
-      "tracing", [] { return Tracer::current() != nullptr; },
-      "Whether this thread is being traced.");
+      "tracing",
+      [] { return Tracer::current() != nullptr || &current_recorder() != &Window::of_thread(); },
+      "Whether what this thread does is recorded elsewhere: it is being traced, or in the body of "
+      "a loop or branch.");
   jit.def(
       "cannot_repeat",
       [](const std::string& why) {

@@ -253,7 +253,8 @@ TEST_P(RecurrentLayers, SayWhatIsWrong) {
   const std::string name = kind.name;
   EXPECT_THAT(error([&] { layer->run(ops::normal({kTurns, kIn})); }),
               HasSubstr("[" + name + "] x must have 3 axes, the last of size 3"));
-  EXPECT_THAT(error([&] { layer->run(x, {ops::normal({1, kBatch, 7})}); }),
+  const Tensors wide(layer->state_count(), ops::normal({1, kBatch, 7}));
+  EXPECT_THAT(error([&] { layer->run(x, wide); }),
               HasSubstr("[" + name + "] a state must have shape [1,2,4]"));
   EXPECT_THAT(error([&] { layer->run(x, {}, ops::normal({kBatch})); }),
               HasSubstr("the lengths must be int32 or int64 of shape [2]"));

@@ -189,3 +189,171 @@ def test_a_long_scan_is_a_few_nodes():
     carry, _ = control_flow.scan(lambda c, v: (c * 0.5 + v, None), Tensor(numbers(2)), x)
     assert np.isfinite(carry.asnumpy()).all()
     assert lamella.counters()["flushes"] - before <= 2
+
+
+# ---- Bodies that use the rest of the framework ----
+
+
+@ms.jit
+def doubled(x):
+    return ops.tanh(x) * 2
+
+
+def test_traced_functions_and_cells_run_plainly_in_a_body():
+    w = Tensor(numbers(3))
+    for _ in range(4):
+        expected = doubled(doubled(doubled(w)))
+    looped, _ = control_flow.scan(lambda c, _: (doubled(c), None), w, None, 3)
+    np.testing.assert_array_equal(looped.asnumpy(), expected.asnumpy())
+    ms.set_context(mode=ms.GRAPH_MODE)
+    try:
+        dense = nn.Dense(3, 3)
+        x = Tensor(numbers(2, 3))
+        for _ in range(4):
+            expected = dense(dense(x))
+        looped, _ = control_flow.scan(lambda c, _: (dense(c), None), x, None, 2)
+        np.testing.assert_array_equal(looped.asnumpy(), expected.asnumpy())
+        taken = control_flow.cond(Tensor(True), lambda: dense(x), lambda: x)
+        np.testing.assert_array_equal(taken.asnumpy(), dense(x).asnumpy())
+    finally:
+        ms.set_context(mode=ms.PYNATIVE_MODE)
+
+
+class Summed(nn.Cell):
+    def __init__(self):
+        super().__init__()
+        self.lstm = nn.LSTM(3, 4)
+
+    def construct(self, x):
+        return self.lstm(x)[0].sum()
+
+
+def test_a_trace_made_without_gradients_is_not_used_with_them():
+    x = Tensor(numbers(5, 2, 3))
+    net = Summed()
+    expected = ms.value_and_grad(net, None, net.trainable_params())(x)[1]
+    ms.set_context(mode=ms.GRAPH_MODE)
+    try:
+        for _ in range(4):
+            net(x)
+        for _ in range(4):
+            gradients = ms.value_and_grad(net, None, net.trainable_params())(x)[1]
+            for a, b in zip(gradients, expected, strict=True):
+                np.testing.assert_allclose(a.asnumpy(), b.asnumpy(), rtol=1e-5, atol=1e-6)
+    finally:
+        ms.set_context(mode=ms.PYNATIVE_MODE)
+
+
+def test_a_gradient_of_a_loop_may_be_taken_in_a_loop():
+    w = Tensor(numbers(3))
+
+    def inner(v):
+        return control_flow.scan(lambda c, _: (ops.tanh(c * v + 0.1), None), v, None, 3)[0].sum()
+
+    looped, _ = control_flow.scan(lambda c, _: (c - 0.1 * ms.grad(inner)(c), None), w, None, 4)
+    for _ in range(4):
+        w = w - 0.1 * ms.grad(inner)(w)
+    np.testing.assert_allclose(looped.asnumpy(), w.asnumpy(), rtol=1e-5)
+
+
+def test_what_escapes_a_body_is_an_error_that_hurts_nothing_else():
+    kept = []
+    control_flow.scan(lambda c, _: (kept.append(c * 2) or c, None), Tensor(numbers(2)), None, 2)
+    good = Tensor([1.0, 2.0]) * 2
+    with pytest.raises(ValueError, match="only what the body returns exists"):
+        kept[0] + 1
+    with pytest.raises(ValueError, match="of another loop's or branch's body"):
+        control_flow.scan(lambda c, _: (c + kept[0], None), Tensor(numbers(2)), None, 2)
+    assert good.asnumpy().tolist() == [2, 4]
+
+
+def test_nested_loops_and_branches_draw_anew():
+    start = Tensor(numbers(2))
+
+    def in_cond(c, _):
+        return c, control_flow.cond(Tensor(True), lambda: ops.rand(3), lambda: ops.zeros(3))
+
+    def in_scan(c, _):
+        return c, control_flow.scan(lambda d, _: (d, ops.rand(3)), c, None, 2)[1]
+
+    for body in (in_cond, in_scan):
+        drawn = control_flow.scan(body, start, None, 20)[1].asnumpy()
+        assert len(np.unique(drawn)) == drawn.size
+
+
+class Squared(nn.Cell):
+    def construct(self, x):
+        return x * x
+
+    def bprop(self, x, out, dout):
+        return (dout * x * 2.0,)
+
+
+def test_a_gradient_rule_of_the_users_works_in_a_scan():
+    square, w = Squared(), Tensor(np.array([0.5, 1.5], np.float32))
+    gradient = ms.grad(
+        lambda v: control_flow.scan(lambda c, _: (square(c) * 0.5, None), v, None, 2)[0].sum()
+    )(w)
+    # ((w^2 / 2)^2 / 2)' = w^3 / 2
+    np.testing.assert_allclose(gradient.asnumpy(), w.asnumpy() ** 3 / 2, rtol=1e-5)
+    with pytest.raises(NotImplementedError, match="gradient rule of the user's"):
+        ms.grad(
+            lambda v: control_flow.while_loop(
+                lambda c: c.sum() < 9, lambda c: square(c) * 3, v
+            ).sum()
+        )(w)
+
+
+def test_a_failing_operation_runs_only_if_a_turn_is_made():
+    table, start = Tensor(numbers(3)), Tensor(numbers(2))
+
+    def body(c, _):
+        return c + ops.gather(table, Tensor([9]), 0)[0], None
+
+    assert control_flow.scan(body, start, None, 0)[0].shape == (2,)
+    with pytest.raises(IndexError):
+        control_flow.scan(body, start, None, 1)[0].asnumpy()
+
+
+def test_dictionaries_in_any_order_and_arrays():
+    carry, _ = control_flow.scan(
+        lambda c, _: ({"b": c["b"] * 2, "a": c["a"] + 1}, None),
+        {"a": np.zeros(2, np.float32), "b": np.ones(2, np.float32)}, None, 3,
+    )  # fmt: skip
+    assert carry["a"].asnumpy().tolist() == [3, 3]
+    assert carry["b"].asnumpy().tolist() == [8, 8]
+
+
+def test_errors_bear_the_callers_line():
+    with pytest.raises(TypeError, match=r"the condition must be one bool.*test_control_flow.py"):
+        control_flow.cond(Tensor(1.0), lambda: Tensor(1.0), lambda: Tensor(1.0))
+    with pytest.raises(ValueError, match=r"\[LSTM\] takes 2 initial states, got 1"):
+        nn.LSTM(3, 4)(Tensor(numbers(5, 2, 3)), Tensor(numbers(1, 2, 4)))
+    with pytest.raises(TypeError, match=r"\[LSTM\] x must have the dtype of the weights"):
+        nn.LSTM(3, 4)(Tensor(numbers(5, 2, 3)).astype(ms.float16))
+    states = (Tensor(numbers(1, 2, 4)), Tensor(numbers(1, 2, 4)))
+    half = nn.LSTM(3, 4).to_float(ms.float16)(Tensor(numbers(5, 2, 3)), states)[0]
+    assert half.dtype == ms.float16
+
+
+def test_compiled_loops_do_not_keep_what_they_captured():
+    import gc
+    import resource
+
+    def run(k):
+        big = Tensor(np.ones(5_000_000, np.float32))  # 20 MB
+
+        def body(c, _):
+            r = c + (big * c[0]).sum()
+            for _ in range(k):
+                r = r * c + c
+            return r, None
+
+        control_flow.scan(body, Tensor(np.ones(3, np.float32)), None, 2)[0].asnumpy()
+
+    run(1)
+    gc.collect()
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    for k in range(2, 12):
+        run(k)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100_000  # of 200 MB

@@ -348,6 +348,41 @@ TEST(Cond, RunsOneBranchAndDifferentiatesIt) {
   }
 }
 
+// A number that only the backward pass needs, and a tensor of outside, become known to it.
+TEST(Scan, LetsAUsersGradientRuleUseTensorsOfOutside) {
+  const Tensor x = vector({2, 3}), scale = vector({10, 20});
+  const Tensor wrt[] = {x};
+  const auto gradient = grad(
+      [&] {
+        const ScanResult result = scan(
+            [&](const Tensors& carried, const Tensors&) {
+              const Tensors y = custom_gradient(
+                  {carried[0]}, [](const Tensors& in) { return Tensors{in[0] * 2.0}; },
+                  [&](const Tensors&, const Tensors&, const Tensors& cotangents) {
+                    return Tensors{cotangents[0] * scale * 0.5};
+                  });
+              return ScanResult{{y[0]}, {}};
+            },
+            {x}, {}, {.length = 2});
+        return ops::sum(result.carried[0]);
+      },
+      wrt);
+  EXPECT_THAT(elements(gradient[0]), ElementsAre(25, 100));
+}
+
+TEST(Scan, RefusesWhatBelongsToAnotherBody) {
+  Tensor kept;
+  const auto keep = [&](const Tensors& carried, const Tensors&) {
+    kept = carried[0] * 2.0;
+    return ScanResult{carried, {}};
+  };
+  const Tensor x = vector({1, 2}), good = x * 3.0;
+  (void)scan(keep, {x}, {}, {.length = 2});
+  EXPECT_THAT(error_of([&] { (void)(kept + 1.0); }),
+              HasSubstr("only what the body returns exists"));
+  EXPECT_THAT(elements(good), ElementsAre(3, 6));
+}
+
 TEST(Cond, SaysWhatIsWrong) {
   const Tensor x = vector({1, 2});
   const auto run = [&](const Tensor& condition, const Tensors& a, const Tensors& b) {
