@@ -377,7 +377,9 @@ class ScanGradient final : public CustomGradientRule {
       for (size_t i = carried; i < arriving.size(); ++i) {
         if (turn.cotangents[i].defined()) replay.set(turn.cotangents[i].value(), slices[slice++]);
       }
-      for (const Ref<Value>& residual : traced.residuals) replay.set(residual, slices[slice++]);
+      for (const Ref<Value>& residual : traced.residuals) {
+        replay.set(residual, in_layout(slices[slice++], residual->type().layout));
+      }
       for (const Tensor& placeholder : traced.slices)
         replay.set(placeholder.value(), slices[slice++]);
       // What was read when the node was made are its operands; what only the backward pass reads is
@@ -717,7 +719,11 @@ ScanResult scan(const ScanBody& body, const std::vector<Tensor>& initial,
   if (trace.gradient_order() > 0) {
     try {
       find_residuals(*traced);
-      append(outputs, traced->residuals);
+      // Stacks are row-major, whatever the layout of what is stacked.
+      RecorderScope scope(trace);
+      for (const Ref<Value>& residual : traced->residuals) {
+        outputs.push_back(in_layout(Tensor(residual), Layout::RowMajor).value());
+      }
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::Unsupported) throw;
       traced->why_not = error.message();
@@ -725,8 +731,7 @@ ScanResult scan(const ScanBody& body, const std::vector<Tensor>& initial,
   }
   traced->operands = trace.captured().size();
   append(inputs, trace.captured_inputs());
-  const Ref<const Region> region =
-      Region::make(inputs, trace.tape().first(traced->body_nodes), outputs);
+  const Ref<const Region> region = Region::make(inputs, trace.tape(), outputs);
   Tensors values = initial;
   append(values, sequences);
   append(values, tensors_of(trace.captured()));

@@ -114,6 +114,43 @@ TEST(Scan, AgreesWithTheLoopWrittenOutAndSoDoItsGradients) {
   EXPECT_EQ(elements(looped()[1]), elements(b.values[1])) << "without a gradient";
 }
 
+// What a convolution gives lies channels-last: carried, stacked and kept for the backward pass.
+TEST(Scan, KeepsTheLayoutsOfItsBodyApart) {
+  set_seed(6);
+  const Tensor x = ops::normal({2, 3, 5, 5}), weight = ops::normal({3, 3, 3, 3}) * 0.3;
+  const Tensor y = ops::normal({4, 2, 3, 5, 5}), factors = ops::normal({4, 2, 3, 5, 5});
+  const auto turn = [&](const Tensor& h, const Tensor& slice) {
+    return ops::tanh(ops::conv2d(h, weight, {}, {1, 1}, {1, 1, 1, 1}) + slice);
+  };
+  const Tensor wrt[] = {x, weight, y};
+  const auto looped = [&] {
+    const ScanResult result = scan(
+        [&](const Tensors& carried, const Tensors& slices) {
+          const Tensor h = turn(carried[0], slices[0]);
+          return ScanResult{{h}, {h}};
+        },
+        {x}, {y});
+    return Tensors{ops::sum(result.stacked[0] * factors), result.carried[0]};
+  };
+  const auto written_out = [&] {
+    Tensor h = x, sum = Tensor::from_vector<float>({}, {0});
+    for (int64_t t = 0; t < 4; ++t) {
+      const auto slice = [&](const Tensor& all) {
+        return ops::squeeze(ops::narrow(all, t, 0, Shape{1}), {0});
+      };
+      h = turn(h, slice(y));
+      sum = sum + ops::sum(h * slice(factors));
+    }
+    return Tensors{sum, h};
+  };
+  const ValueAndGradients a = value_and_grad(looped, wrt), b = value_and_grad(written_out, wrt);
+  EXPECT_THAT(elements(a.values[1]), Pointwise(FloatNear(1e-5f), elements(b.values[1])));
+  for (size_t i = 0; i < 3; ++i) {
+    EXPECT_THAT(elements(a.gradients[i]), Pointwise(FloatNear(1e-4f), elements(b.gradients[i])))
+        << "gradient " << i;
+  }
+}
+
 TEST(Scan, IsDifferentiatedTwice) {
   const Tensor x = vector({0.5, -1, 2});
   // y = product of all x by a scan; the second derivative of the sum of its square.
