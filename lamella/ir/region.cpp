@@ -134,27 +134,18 @@ Region::Region(Graph graph) : graph_(std::move(graph)) {
   structure_ = digest(key.structure);
 }
 
-Ref<const Region> Region::make(std::span<const Ref<Value>> inputs, std::span<const Ref<Node>> nodes,
-                               std::span<const Ref<Value>> outputs) {
-  PointerMap<Value, bool> given(inputs.size()), used;
+Ref<Region> Region::make(std::span<const Ref<Value>> inputs, std::span<const Ref<Node>> nodes,
+                         std::span<const Ref<Value>> outputs) {
+  // What is given is not computed, even if a node could.
+  PointerMap<Value, bool> given(inputs.size());
   for (const Ref<Value>& input : inputs) given.insert(input.get());
-  for (const Ref<Value>& output : outputs) used.insert(output.get());
-  std::vector<bool> needed(nodes.size());
-  for (size_t i = nodes.size(); i-- > 0;) {
-    for (const Ref<Value>& result : nodes[i]->results()) {
-      // What is given is not computed, even if a node could.
-      needed[i] = needed[i] || (used.contains(result.get()) && !given.contains(result.get()));
-    }
-    if (!needed[i]) continue;
-    for (const Ref<Value>& operand : nodes[i]->operands()) used.insert(operand.get());
-  }
   Copier copier;
   for (const Ref<Value>& input : inputs) copier.add_input(*input, input->type());
-  for (size_t i = 0; i < nodes.size(); ++i) {
-    if (needed[i]) copier.add_node(*nodes[i], nodes[i]->attributes_ref());
+  for (const Ref<Node>& node : needed_nodes(nodes, outputs, given)) {
+    copier.add_node(*node, node->attributes_ref());
   }
   for (const Ref<Value>& output : outputs) copier.add_output(output);
-  return Ref<const Region>(new Region(std::move(copier.graph)));
+  return Ref<Region>(new Region(std::move(copier.graph)));
 }
 
 Graph Region::copy() const {

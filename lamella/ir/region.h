@@ -17,9 +17,8 @@ class LAMELLA_API Region final : public AttributeObject {
   // The region that computes `outputs` from `inputs` (placeholders or results of other nodes, which
   // become placeholders) by those of `nodes` that they need. Numbers are constants of it; every
   // other operand must be an input or be computed before.
-  static Ref<const Region> make(std::span<const Ref<Value>> inputs,
-                                std::span<const Ref<Node>> nodes,
-                                std::span<const Ref<Value>> outputs);
+  static Ref<Region> make(std::span<const Ref<Value>> inputs, std::span<const Ref<Node>> nodes,
+                          std::span<const Ref<Value>> outputs);
 
   const Graph& graph() const { return graph_; }
   // A copy that a compilation may change.

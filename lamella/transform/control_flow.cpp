@@ -105,27 +105,6 @@ class Replay {
   PointerMap<Value, Tensor> made_;
 };
 
-// Those of `nodes` that `outputs` need, in order; `given` is not computed.
-std::vector<Ref<Node>> needed_nodes(std::span<const Ref<Node>> nodes, const Tensors& outputs,
-                                    const PointerMap<Value, bool>& given) {
-  PointerMap<Value, bool> used;
-  for (const Tensor& output : outputs) {
-    if (output.defined()) used.insert(output.value().get());
-  }
-  std::vector<Ref<Node>> needed;
-  for (size_t i = nodes.size(); i-- > 0;) {
-    const bool live = std::any_of(
-        nodes[i]->results().begin(), nodes[i]->results().end(), [&](const Ref<Value>& result) {
-          return used.contains(result.get()) && !given.contains(result.get());
-        });
-    if (!live) continue;
-    for (const Ref<Value>& operand : nodes[i]->operands()) used.insert(operand.get());
-    needed.push_back(nodes[i]);
-  }
-  std::reverse(needed.begin(), needed.end());
-  return needed;
-}
-
 // The cotangents of `wrt` by those of results (undefined: none), walking back over the current
 // tape from number `first` on; undefined where nothing depends on it.
 Tensors pull_back(const Tensors& results, const Tensors& cotangents, const Tensors& wrt,
@@ -232,7 +211,11 @@ BackwardTurn backward_turn(const ScanTrace& traced, const std::vector<bool>& arr
     turn.cotangents.push_back(has ? traced.trace->input(type) : Tensor());
   }
   turn.gradients = pull_back(results, turn.cotangents, targets.tensors(traced), 0);
-  turn.nodes = needed_nodes(traced.trace->tape(), turn.gradients, saved_values(traced));
+  std::vector<Ref<Value>> asked;
+  for (const Tensor& gradient : turn.gradients) {
+    if (gradient.defined()) asked.push_back(gradient.value());
+  }
+  turn.nodes = needed_nodes(traced.trace->tape(), asked, saved_values(traced));
   return turn;
 }
 
@@ -502,11 +485,7 @@ struct SharedCapture {
   }
 };
 
-Ref<AttributeObject> as_attribute(const Ref<const Region>& region) {
-  return Ref<AttributeObject>(const_cast<Region*>(region.get()));
-}
-
-Ref<const Region> region_from(const Recorded& recorded, const SharedCapture& captured) {
+Ref<Region> region_from(const Recorded& recorded, const SharedCapture& captured) {
   std::vector<Ref<Value>> inputs{recorded.trace->inputs()[0]};
   append(inputs, values_of(recorded.carried));
   append(inputs, captured.placeholders(*recorded.trace));
@@ -598,7 +577,7 @@ class BranchGradient final : public CustomGradientRule {
 
 class WhileGradient final : public CustomGradientRule {
  public:
-  WhileGradient(Recorded body, Ref<const Region> region, SharedCapture captured)
+  WhileGradient(Recorded body, Ref<Region> region, SharedCapture captured)
       : body_(std::move(body)), region_(std::move(region)), captured_(std::move(captured)) {}
 
   void apply(VjpCall& call) const override {
@@ -656,20 +635,20 @@ class WhileGradient final : public CustomGradientRule {
            "[while_loop] its gradient reads tensors or numbers that the body does not: a gradient "
            "rule of the user's inside a while loop may use only what it is given");
     }
-    const Ref<const Region> backward = Region::make(inputs, trace.tape(), values_of(next));
+    const Ref<Region> backward = Region::make(inputs, trace.tape(), values_of(next));
     Tensors values = operands;
     values.push_back(call.result(carried));
     append(values, state);
     const Tensors results = ops::while_loop_backward(
-        values, as_attribute(region_), as_attribute(backward), static_cast<int64_t>(carried),
-        static_cast<int64_t>(captured), static_cast<int64_t>(state.size()));
+        values, region_, backward, static_cast<int64_t>(carried), static_cast<int64_t>(captured),
+        static_cast<int64_t>(state.size()));
     for (size_t i = 0; i < state_of.size(); ++i) call.give(state_of[i], results[i]);
     for (size_t i = 0; i < sums_of.size(); ++i) call.give(sums_of[i], results[state_of.size() + i]);
   }
 
  private:
   Recorded body_;
-  Ref<const Region> region_;
+  Ref<Region> region_;
   SharedCapture captured_;
 };
 
@@ -731,16 +710,15 @@ ScanResult scan(const ScanBody& body, const std::vector<Tensor>& initial,
   }
   traced->operands = trace.captured().size();
   append(inputs, trace.captured_inputs());
-  const Ref<const Region> region = Region::make(inputs, trace.tape(), outputs);
+  const Ref<Region> region = Region::make(inputs, trace.tape(), outputs);
   Tensors values = initial;
   append(values, sequences);
   append(values, tensors_of(trace.captured()));
   const NodeLocation location(where);
-  const Tensors results =
-      ops::scan(values, as_attribute(region), static_cast<int64_t>(initial.size()),
-                static_cast<int64_t>(sequences.size()), Shape{length},
-                options.direction == Direction::Reverse,
-                Ref<AttributeObject>(new ScanGradient(traced, length, options.direction)));
+  const Tensors results = ops::scan(
+      values, region, static_cast<int64_t>(initial.size()), static_cast<int64_t>(sequences.size()),
+      Shape{length}, options.direction == Direction::Reverse,
+      Ref<AttributeObject>(new ScanGradient(traced, length, options.direction)));
   trace.forget_captured();
   const auto carried_end = results.begin() + static_cast<std::ptrdiff_t>(initial.size());
   return {.carried = {results.begin(), carried_end},
@@ -761,13 +739,13 @@ std::vector<Tensor> cond(const Tensor& condition, const BranchBody& then,
     second.results[i] = in_layout(second.results[i], first.results[i].type().layout);
     second.nodes = second.trace->tape().size();
   }
-  const Ref<const Region> taken = region_from(first, captured);
-  const Ref<const Region> not_taken = region_from(second, captured);
+  const Ref<Region> taken = region_from(first, captured);
+  const Ref<Region> not_taken = region_from(second, captured);
   Tensors values{condition};
   append(values, tensors_of(captured.values));
   const NodeLocation location(where);
   return ops::branch(
-      values, as_attribute(taken), as_attribute(not_taken),
+      values, taken, not_taken,
       Ref<AttributeObject>(new BranchGradient(std::move(first), std::move(second), captured)));
 }
 
@@ -784,14 +762,14 @@ std::vector<Tensor> while_loop(const LoopCondition& condition, const LoopBody& b
          initial.size(), turned.results.size());
   }
   const SharedCapture captured({asked.trace.get(), turned.trace.get()});
-  const Ref<const Region> goes_on = region_from(asked, captured);
-  const Ref<const Region> region = region_from(turned, captured);
+  const Ref<Region> goes_on = region_from(asked, captured);
+  const Ref<Region> region = region_from(turned, captured);
   Tensors values = initial;
   append(values, tensors_of(captured.values));
   const NodeLocation location(where);
-  Tensors results = ops::while_loop(
-      values, as_attribute(goes_on), as_attribute(region), static_cast<int64_t>(initial.size()),
-      Ref<AttributeObject>(new WhileGradient(std::move(turned), region, captured)));
+  Tensors results =
+      ops::while_loop(values, goes_on, region, static_cast<int64_t>(initial.size()),
+                      Ref<AttributeObject>(new WhileGradient(std::move(turned), region, captured)));
   results.pop_back();  // the number of turns
   return results;
 }

@@ -24,8 +24,7 @@ Ref<AttributeObject> with_outputs(const Region& region, const std::vector<size_t
   const Graph& graph = region.graph();
   std::vector<Ref<Value>> outputs;
   for (const size_t i : kept) outputs.push_back(graph.outputs[i]);
-  return Ref<AttributeObject>(
-      const_cast<Region*>(Region::make(graph.inputs, graph.nodes, outputs).get()));
+  return Region::make(graph.inputs, graph.nodes, outputs);
 }
 
 }  // namespace

@@ -22,36 +22,8 @@ class _Layer:
         return sequence, states[0] if len(states) == 1 else tuple(states)
 
 
-@layer
-class LSTM(_Layer, _nn.LSTM):
-    """(sequence, (h, c)) of an LSTM."""
-
-    def __init__(
-        self,
-        input_size,
-        hidden_size,
-        num_layers=1,
-        has_bias=True,
-        batch_first=False,
-        dropout=0,
-        bidirectional=False,
-        dtype=_native.float32,
-    ):
-        super().__init__(
-            input_size,
-            hidden_size,
-            num_layers,
-            has_bias,
-            batch_first,
-            dropout,
-            bidirectional,
-            dtype,
-        )
-
-
-@layer
-class GRU(_Layer, _nn.GRU):
-    """(sequence, h) of gated recurrent units."""
+class _Gated(_Layer):
+    """What LSTM and GRU share: their arguments."""
 
     def __init__(
         self,
@@ -74,6 +46,16 @@ class GRU(_Layer, _nn.GRU):
             bidirectional,
             dtype,
         )
+
+
+@layer
+class LSTM(_Gated, _nn.LSTM):
+    """(sequence, (h, c)) of an LSTM."""
+
+
+@layer
+class GRU(_Gated, _nn.GRU):
+    """(sequence, h) of gated recurrent units."""
 
 
 @layer
@@ -105,36 +87,35 @@ class RNN(_Layer, _nn.RNN):
         )
 
 
+class _Step:
+    """What the single steps share."""
+
+    def construct(self, x, hx=None):
+        return super().construct(x, *_states(hx))
+
+
+class _GatedStep(_Step):
+    """What LSTMCell and GRUCell share: their arguments."""
+
+    def __init__(self, input_size, hidden_size, has_bias=True, dtype=_native.float32):
+        super().__init__(input_size, hidden_size, has_bias, dtype)
+
+
 @layer
-class LSTMCell(_nn.LSTMCell):
+class LSTMCell(_GatedStep, _nn.LSTMCell):
     """(h, c) after one step."""
 
-    def __init__(self, input_size, hidden_size, has_bias=True, dtype=_native.float32):
-        super().__init__(input_size, hidden_size, has_bias, dtype)
-
-    def construct(self, x, hx=None):
-        return super().construct(x, *_states(hx))
-
 
 @layer
-class GRUCell(_nn.GRUCell):
+class GRUCell(_GatedStep, _nn.GRUCell):
     """h after one step."""
 
-    def __init__(self, input_size, hidden_size, has_bias=True, dtype=_native.float32):
-        super().__init__(input_size, hidden_size, has_bias, dtype)
-
-    def construct(self, x, hx=None):
-        return super().construct(x, *_states(hx))
-
 
 @layer
-class RNNCell(_nn.RNNCell):
+class RNNCell(_Step, _nn.RNNCell):
     """h after one step."""
 
     def __init__(
         self, input_size, hidden_size, has_bias=True, nonlinearity="tanh", dtype=_native.float32
     ):
         super().__init__(input_size, hidden_size, has_bias, nonlinearity, dtype)
-
-    def construct(self, x, hx=None):
-        return super().construct(x, *_states(hx))

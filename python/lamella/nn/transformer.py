@@ -60,31 +60,8 @@ class MultiheadAttention(_nn.MultiheadAttention):
         )
 
 
-def _make_children(layer, attentions, norms, width, heads, inner, dropout, eps, batch_first, dtype):
-    def attention():
-        return MultiheadAttention(width, heads, dropout, batch_first=batch_first, dtype=dtype)
-
-    def norm():
-        return LayerNorm((width,), epsilon=eps, dtype=dtype)
-
-    def drop():
-        return Dropout(p=dropout)
-
-    numbers = range(1, norms + 1)
-    make_children(
-        layer,
-        **dict.fromkeys(attentions, attention),
-        linear1=lambda: Dense(width, inner, dtype=dtype),
-        linear2=lambda: Dense(inner, width, dtype=dtype),
-        dropout=drop,
-        **{f"norm{i}": norm for i in numbers},
-        **{f"dropout{i}": drop for i in numbers},
-    )
-
-
-@layer
-class TransformerEncoderLayer(_nn.TransformerEncoderLayer):
-    """Self-attention and two dense layers."""
+class _TransformerLayer:
+    """What the two layers share: arguments and cells. Subclasses name their attentions."""
 
     def __init__(
         self,
@@ -102,37 +79,44 @@ class TransformerEncoderLayer(_nn.TransformerEncoderLayer):
             d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first,
             norm_first, dtype,
         )  # fmt: skip
-        _make_children(self, ("self_attn",), 2, d_model, nhead, dim_feedforward, dropout,
-                       layer_norm_eps, batch_first, dtype)  # fmt: skip
+
+        def attention():
+            return MultiheadAttention(d_model, nhead, dropout, batch_first=batch_first, dtype=dtype)
+
+        def norm():
+            return LayerNorm((d_model,), epsilon=layer_norm_eps, dtype=dtype)
+
+        def drop():
+            return Dropout(p=dropout)
+
+        # A residual with its norm for each attention and one for the dense layers.
+        numbers = range(1, len(self._attentions) + 2)
+        make_children(
+            self,
+            **dict.fromkeys(self._attentions, attention),
+            linear1=lambda: Dense(d_model, dim_feedforward, dtype=dtype),
+            linear2=lambda: Dense(dim_feedforward, d_model, dtype=dtype),
+            dropout=drop,
+            **{f"norm{i}": norm for i in numbers},
+            **{f"dropout{i}": drop for i in numbers},
+        )
+
+
+@layer
+class TransformerEncoderLayer(_TransformerLayer, _nn.TransformerEncoderLayer):
+    """Self-attention and two dense layers."""
+
+    _attentions = ("self_attn",)
 
     def construct(self, src, src_mask=None, src_key_padding_mask=None):
         return self.run(src, src_key_padding_mask, src_mask)
 
 
 @layer
-class TransformerDecoderLayer(_nn.TransformerDecoderLayer):
+class TransformerDecoderLayer(_TransformerLayer, _nn.TransformerDecoderLayer):
     """Self-attention, attention to an encoder's output, and two dense layers."""
 
-    def __init__(
-        self,
-        d_model,
-        nhead,
-        dim_feedforward=2048,
-        dropout=0.1,
-        activation="relu",
-        layer_norm_eps=1e-05,
-        batch_first=False,
-        norm_first=False,
-        dtype=_native.float32,
-    ):
-        super().__init__(
-            d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first,
-            norm_first, dtype,
-        )  # fmt: skip
-        _make_children(
-            self, ("self_attn", "multihead_attn"), 3, d_model, nhead, dim_feedforward, dropout,
-            layer_norm_eps, batch_first, dtype,
-        )  # fmt: skip
+    _attentions = ("self_attn", "multihead_attn")
 
     def construct(
         self,
