@@ -1,6 +1,7 @@
 // The benchmark's cases in Lamella's C++ interface, dynamic mode. The protocol is in
 // bench/README.md.
 #include <chrono>
+#include <cstring>
 #include <functional>
 #include <iostream>
 #include <map>
@@ -9,6 +10,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "lamella/base/parallel.h"
 #include "lamella/ir/window.h"
 #include "lamella/nn/activation.h"
 #include "lamella/nn/attention.h"
@@ -83,27 +85,57 @@ Call forward_and_backward(std::function<Tensor(const std::vector<Tensor>&)> func
   };
 }
 
-Call gelu() {
+Call gelu(int64_t count) {
   return forward_and_backward([](const std::vector<Tensor>& x) { return ops::gelu(x[0]); },
-                              {randn({1 << 20})}, randn({1 << 20}));
+                              {randn({count})}, randn({count}));
 }
 
-Call softmax() {
+Call softmax(int64_t rows) {
   return forward_and_backward([](const std::vector<Tensor>& x) { return ops::softmax(x[0]); },
-                              {randn({4096, 1024})}, randn({4096, 1024}));
+                              {randn({rows, 1024})}, randn({rows, 1024}));
 }
 
-Call layer_norm() {
+Call layer_norm(int64_t rows) {
   return forward_and_backward(
       [](const std::vector<Tensor>& x) { return ops::layer_norm(x[0], x[1], x[2]); },
-      {randn({4096, 1024}), randn({1024}), randn({1024})}, randn({4096, 1024}));
+      {randn({rows, 1024}), randn({1024}), randn({1024})}, randn({rows, 1024}));
 }
 
-Call cross_entropy() {
-  const Tensor labels = random_classes(4096, 1024);
+Call cross_entropy(int64_t rows) {
+  const Tensor labels = random_classes(rows, 1024);
   return forward_and_backward(
       [=](const std::vector<Tensor>& x) { return ops::cross_entropy(x[0], labels); },
-      {randn({4096, 1024})}, Tensor());
+      {randn({rows, 1024})}, Tensor());
+}
+
+// Elementwise operations that cost nothing beside moving their operand and result.
+Call chain(int64_t count) {
+  const Tensor x = randn({count}), scale = randn({1}), shift = randn({1});
+  return [=] {
+    const Tensor y = ops::relu(x * scale + shift);  // read later: what is in between need not exist
+    y.wait();
+  };
+}
+
+Call apply(Tensor (*function)(const Operand&), int64_t count) {
+  const Tensor x = randn({count});
+  return [=] { function(x).wait(); };
+}
+
+// A copy that moves `bytes`, half of them read and half written, by all threads.
+Call copy(int64_t bytes) {
+  const auto half = static_cast<size_t>(bytes / 2);
+  const auto from = std::make_shared<std::vector<std::byte>>(half, std::byte{1});
+  const auto to = std::make_shared<std::vector<std::byte>>(half);
+  return [=] {
+    constexpr size_t kPart = size_t{1} << 20;
+    const auto parts = static_cast<int64_t>((half + kPart - 1) / kPart);
+    parallel_for(parts, 1, [&](int64_t begin, int64_t end) {
+      const size_t first = static_cast<size_t>(begin) * kPart;
+      const size_t last = std::min(half, static_cast<size_t>(end) * kPart);
+      std::memcpy(to->data() + first, from->data() + first, last - first);
+    });
+  };
 }
 
 Call matmul(int64_t rows, int64_t inner, int64_t columns) {
@@ -235,17 +267,35 @@ std::map<std::string, Case> all_cases() {
       {"chain_of_10", chain_of_10},
       {"chain_of_10_with_gradient", chain_of_10_with_gradient},
       {"window_of_3000", window_of_3000},
-      {"gelu_2^20", gelu},
-      {"softmax_4096x1024", softmax},
-      {"layer_norm_4096x1024", layer_norm},
-      {"cross_entropy_4096x1024", cross_entropy},
-      {"adam_200x1000", [] { return adam(std::vector<Shape>(200, Shape{1000})); }},
-      {"adam_40x512x1024", [] { return adam(std::vector<Shape>(40, Shape{512, 1024})); }},
       {"lenet_step", lenet_step},
       {"mlp_step", mlp_step},
       {"lstm_step", lstm_step},
       {"transformer_step", transformer_step},
+      {"adam_200x1000", [] { return adam(std::vector<Shape>(200, Shape{1000})); }},
+      {"exp_16384", [] { return apply(ops::exp, 16384); }},
+      {"log_16384", [] { return apply(ops::log, 16384); }},
+      {"tanh_16384", [] { return apply(ops::tanh, 16384); }},
+      {"erf_16384", [] { return apply(ops::erf, 16384); }},
+      {"sin_16384", [] { return apply(ops::sin, 16384); }},
   };
+  for (const size_t tensors : {1, 40, 70}) {
+    cases[fmt::format("adam_{}x512x1024", tensors)] = [=] {
+      return adam(std::vector<Shape>(tensors, Shape{512, 1024}));
+    };
+  }
+  for (const int power : {20, 26}) {
+    cases[fmt::format("gelu_2^{}", power)] = [=] { return gelu(int64_t{1} << power); };
+  }
+  for (const int power : {21, 27}) {
+    cases[fmt::format("chain_2^{}", power)] = [=] { return chain(int64_t{1} << power); };
+  }
+  for (const int64_t rows : {1024, 4096, 65536}) {
+    cases[fmt::format("softmax_{}x1024", rows)] = [=] { return softmax(rows); };
+    cases[fmt::format("layer_norm_{}x1024", rows)] = [=] { return layer_norm(rows); };
+  }
+  for (const int64_t rows : {2048, 4096, 131072}) {
+    cases[fmt::format("cross_entropy_{}x1024", rows)] = [=] { return cross_entropy(rows); };
+  }
   const auto add_matmul = [&](int64_t rows, int64_t inner, int64_t columns) {
     cases[fmt::format("matmul_{}x{}x{}", rows, inner, columns)] = [=] {
       return matmul(rows, inner, columns);
@@ -256,6 +306,14 @@ std::map<std::string, Case> all_cases() {
   add_matmul(32, 1024, 4096);
   add_matmul(4096, 64, 4096);
   return cases;
+}
+
+// The case of a name; nothing if there is none. "copy_<bytes>" exists for every number.
+Case find_case(const std::map<std::string, Case>& cases, const std::string& name) {
+  if (name.starts_with("copy_"))
+    return [bytes = std::stoll(name.substr(5))] { return copy(bytes); };
+  const auto found = cases.find(name);
+  return found == cases.end() ? Case() : found->second;
 }
 
 // A prepared case, warm: the first calls compile and fill caches.
@@ -289,14 +347,14 @@ void serve(const std::map<std::string, Case>& cases) {
   std::string warm_name;
   std::unique_ptr<WarmCase> warm;
   for (std::string name; std::getline(std::cin, name);) {
-    const auto found = cases.find(name);
-    if (found == cases.end()) {
+    const Case prepare = find_case(cases, name);
+    if (!prepare) {
       std::cout << nlohmann::json{{"name", name}, {"error", "no such case"}} << std::endl;
       continue;
     }
     if (name != warm_name) {
       warm.reset();
-      warm = std::make_unique<WarmCase>(found->second);
+      warm = std::make_unique<WarmCase>(prepare);
       warm_name = name;
     }
     std::cout << nlohmann::json{{"name", name}, {"ms", warm->milliseconds()}} << std::endl;

@@ -3,7 +3,7 @@
 A case is a function that prepares its data and returns the call to be timed. Run as a program, a
 side prints one line of JSON a case: {"name", "median_ms", "min_ms"}. With --serve it reads case
 names from standard input and answers each with one measurement, {"name", "ms"}, keeping the case
-warm in between: so bench/compare.py can let sides alternate.
+warm in between: so sides can alternate. With --first it calls a case once and says when it is done.
 """
 
 import argparse
@@ -65,10 +65,16 @@ def serve(cases: dict[str, Callable[[], Call]]) -> None:
 def main(cases: dict[str, Callable[[], Call]], arguments: list[str]) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--serve", action="store_true")
+    parser.add_argument("--first", action="store_true", help="one call, then a line, and no more")
     parser.add_argument("case", nargs="*", choices=[*cases, []])
     options = parser.parse_args(arguments)
     if options.serve:
         serve(cases)
+        return
+    if options.first:
+        for name in options.case:
+            cases[name]()()
+            print(name, flush=True)
         return
     for name in options.case or cases:
         warm = WarmCase(cases[name])

@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "tests/window_limits.h"
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -203,14 +204,13 @@ std::vector<std::vector<float>> gradients_at_window(Layer& layer,
   const RandomState state{.seed = 11, .offset = 0};
   set_random_state(state);
   Window::of_thread().flush();
-  Window::of_thread().set_limits({.fixed = fixed});
+  const testing_support::ScopedWindowLimits limits({.fixed = fixed});
   std::vector<Tensor> wrt;
   for (const auto& parameter : layer.trainable_params()) wrt.push_back(parameter->tensor());
   std::vector<std::vector<float>> all;
   for (const Tensor& gradient : grad([&] { return ops::sum(ops::square(run())); }, wrt)) {
     all.push_back(elements(gradient));
   }
-  Window::of_thread().set_limits({});
   return all;
 }
 

@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "tests/window_limits.h"
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -223,7 +224,7 @@ TEST_P(RecurrentLayers, KeepTheirBitsWhereverTheWindowIsCut) {
   const RandomState state = random_state();
   const auto run = [&](int64_t fixed) {
     set_random_state(state);
-    Window::of_thread().set_limits({.fixed = fixed});
+    const testing_support::ScopedWindowLimits limits({.fixed = fixed});
     std::vector<Tensor> wrt;
     for (const auto& parameter : layer->trainable_params()) wrt.push_back(parameter->tensor());
     std::vector<std::vector<float>> all;
@@ -231,7 +232,6 @@ TEST_P(RecurrentLayers, KeepTheirBitsWhereverTheWindowIsCut) {
          grad([&] { return ops::sum(ops::square(layer->run(x).sequence)); }, wrt)) {
       all.push_back(elements(gradient));
     }
-    Window::of_thread().set_limits({});
     return all;
   };
   const auto whole = run(0);

@@ -1,17 +1,11 @@
 // Normalisation: values, gradients of every order, both memory orders, number of kernels.
+#include "tests/launch_count.h"
 #include "tests/ops/gradients.h"
-
-#include "lamella/runtime/counters.h"
 
 namespace lamella::test {
 namespace {
 
-int64_t launches_of(const std::function<void()>& run) {
-  run();  // compiles
-  const int64_t before = counters().launches;
-  run();
-  return counters().launches - before;
-}
+using testing_support::launches_of;
 
 TEST(LayerNorm, HasMeanZeroAndVarianceOne) {
   const Tensor x = doubles({4, 33});

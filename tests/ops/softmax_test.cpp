@@ -1,19 +1,13 @@
 // Softmax, its relatives and the losses over classes.
 #include <limits>
 
+#include "tests/launch_count.h"
 #include "tests/ops/gradients.h"
-
-#include "lamella/runtime/counters.h"
 
 namespace lamella::test {
 namespace {
 
-int64_t launches_of(const std::function<void()>& run) {
-  run();  // compiles
-  const int64_t before = counters().launches;
-  run();
-  return counters().launches - before;
-}
+using testing_support::launches_of;
 
 TEST(Softmax, MatchesItsFormulaAtEveryRowLength) {
   for (int64_t n : {1, 2, 15, 16, 17, 63, 64, 65, 1023, 1024, 1025}) {

@@ -1,6 +1,7 @@
 // Optimizers: their formulas in plain loops, groups, state, and how a step runs.
 #include <cmath>
 
+#include "tests/window_limits.h"
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -247,6 +248,7 @@ TEST(Optimizer, AThousandStepsOfChangingRateMakeNoNewGraph) {
 }
 
 TEST(Optimizer, AdamOverAllParametersIsOneLaunchWithoutMemory) {
+  const testing_support::ScopedWindowLimits long_window;
   Parameters parameters;
   Tensors gradients;
   for (int i = 0; i < 12; ++i) {

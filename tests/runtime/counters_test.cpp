@@ -3,6 +3,7 @@
 
 #include "tests/memory_growth.h"
 #include "tests/runtime/training_step.h"
+#include "tests/window_limits.h"
 #include <gtest/gtest.h>
 
 #include "lamella/device/pool.h"
@@ -17,13 +18,19 @@ using testing_support::bytes_of;
 using testing_support::MemoryGrowth;
 using testing_support::SmallNetwork;
 
+// What windows save, and when their errors come.
+class Counters : public testing::Test {
+  const testing_support::ScopedWindowLimits long_window_;
+};
+class Failure : public Counters {};
+
 // Kernels that had to be compiled, or read from disk because an earlier process compiled them.
 int64_t kernels_needed() {
   const tile::KernelCacheStatistics statistics = tile::kernel_cache_statistics();
   return statistics.compiled + statistics.disk_hits;
 }
 
-TEST(Counters, ManyBatchSizesShareThreeGraphsAndNoKernelIsCompiledAfterThem) {
+TEST_F(Counters, ManyBatchSizesShareThreeGraphsAndNoKernelIsCompiledAfterThem) {
   SmallNetwork network;
   const int64_t graphs = counters().graphs;
   int64_t kernels = 0;
@@ -35,7 +42,7 @@ TEST(Counters, ManyBatchSizesShareThreeGraphsAndNoKernelIsCompiledAfterThem) {
   EXPECT_EQ(kernels_needed(), kernels);
 }
 
-TEST(Counters, ChangingRatesAndDropoutMakeNoNewGraph) {
+TEST_F(Counters, ChangingRatesAndDropoutMakeNoNewGraph) {
   SmallNetwork network;
   const Tensor x = batch_inputs(32), labels = batch_labels(32);
   int64_t graphs = 0;
@@ -46,7 +53,7 @@ TEST(Counters, ChangingRatesAndDropoutMakeNoNewGraph) {
   EXPECT_EQ(counters().graphs, graphs);
 }
 
-TEST(Counters, AnAdamStepIsOneLaunchThatAllocatesNothing) {
+TEST_F(Counters, AnAdamStepIsOneLaunchThatAllocatesNothing) {
   SmallNetwork network;
   std::vector<Tensor> gradients;
   for (const Tensor& weight : network.weights) {
@@ -65,7 +72,7 @@ TEST(Counters, AnAdamStepIsOneLaunchThatAllocatesNothing) {
   EXPECT_EQ(cpu_pool().statistics().allocation_count, allocations);
 }
 
-TEST(Counters, TheArenaMeasuredIsTheOnePlanned) {
+TEST_F(Counters, TheArenaMeasuredIsTheOnePlanned) {
   SmallNetwork network;
   const Tensor x = batch_inputs(64), labels = batch_labels(64);
   for (int step = 0; step < 3; ++step) network.step(x, labels).wait();
@@ -78,7 +85,7 @@ TEST(Counters, TheArenaMeasuredIsTheOnePlanned) {
             counters().arena_bytes + size_of(loss.dtype()));
 }
 
-TEST(Counters, ASumThatIsNeverReadDoesNotGrow) {
+TEST_F(Counters, ASumThatIsNeverReadDoesNotGrow) {
   SmallNetwork network;
   const Tensor x = batch_inputs(4), labels = batch_labels(4);
   Tensor total = Tensor::from_vector<float>({}, {0});
@@ -91,7 +98,7 @@ TEST(Counters, ASumThatIsNeverReadDoesNotGrow) {
   EXPECT_GT(total.item(), 0);
 }
 
-TEST(Counters, ALongChainNeedsNoDepthAndLittleMemory) {
+TEST_F(Counters, ALongChainNeedsNoDepthAndLittleMemory) {
   Tensor x = Tensor::from_vector<float>({4}, {1, 2, 3, 4});
   MemoryGrowth growth;
   for (int i = 0; i < 100000; ++i) {
@@ -102,7 +109,7 @@ TEST(Counters, ALongChainNeedsNoDepthAndLittleMemory) {
   x = Tensor();
 }
 
-TEST(Failure, AFailedStepLeavesEverythingAsItWasAndTheNextOneTrains) {
+TEST_F(Failure, AFailedStepLeavesEverythingAsItWasAndTheNextOneTrains) {
   SmallNetwork network;
   for (int step = 0; step < 6; ++step) network.step(batch_inputs(8), batch_labels(8)).wait();
   std::vector<std::vector<uint8_t>> before;
@@ -117,7 +124,7 @@ TEST(Failure, AFailedStepLeavesEverythingAsItWasAndTheNextOneTrains) {
   EXPECT_NE(bytes_of(network.weights[0]), before[0]);
 }
 
-TEST(Failure, AViewNeverReachesBeyondItsOperand) {
+TEST_F(Failure, AViewNeverReachesBeyondItsOperand) {
   const Tensor x = Tensor::from_vector<float>({6}, {0, 1, 2, 3, 4, 5});
   const auto elements = [&](int64_t start, int64_t length, int64_t step) {
     return ops::narrow(x, start, 0, Shape{length}, step).to_vector<float>();
@@ -132,7 +139,7 @@ TEST(Failure, AViewNeverReachesBeyondItsOperand) {
   EXPECT_THROW(ops::narrow_update(x, 5, x, 0).wait(), Error);
 }
 
-TEST(Failure, NamesTheOperatorTheIndexAndTheLine) {
+TEST_F(Failure, NamesTheOperatorTheIndexAndTheLine) {
   const Tensor table = Tensor::from_vector<float>({3, 1}, {1, 2, 3});
   const Tensor indices = Tensor::from_vector<int32_t>({1}, {7});
   const int line = __LINE__ + 1;

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <random>
 
+#include "tests/window_limits.h"
 #include <gtest/gtest.h>
 
 #include "lamella/base/parallel.h"
@@ -30,9 +31,7 @@ class Program {
   Program(uint32_t seed, DType dtype) : random_(seed), dtype_(dtype) {}
 
   std::vector<Tensor> run(int64_t window, bool read_now_and_then) {
-    WindowLimits limits;
-    limits.fixed = window;
-    Window::of_thread().set_limits(limits);
+    const testing_support::ScopedWindowLimits limits({.fixed = window});
     std::mt19937 reads(99);
     std::vector<Tensor> values;
     for (const Shape& shape : {Shape{5, 67}, Shape{67}, Shape{5, 1}, Shape{5, 67}}) {
@@ -47,7 +46,6 @@ class Program {
       values.push_back(next(values));
       if (read_now_and_then && reads() % 9 == 0) (void)bytes_of(values[reads() % values.size()]);
     }
-    Window::of_thread().set_limits({});
     return values;
   }
 

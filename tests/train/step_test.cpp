@@ -4,6 +4,7 @@
 #include <cstring>
 #include <random>
 
+#include "tests/window_limits.h"
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -124,23 +125,18 @@ TEST(TrainOneStep, LearnsAndMakesNoGraphAfterTheSecondStep) {
 TEST(TrainOneStep, IsOneWindowHoweverManyOperations) {
   const auto step = trained_by_adam(small_conv_net());
   const Batch data = batch(0, {6, 1, 8, 8}, 5);
-  WindowLimits limits;
-  limits.loop = 8;
-  Window::of_thread().set_limits(limits);
+  const testing_support::ScopedWindowLimits limits({.loop = 8});
   Window::of_thread().flush();
   const int64_t flushes = counters().flushes;
   for (int i = 0; i < 4; ++i) (*step)(data.images, data.labels);
   Window::of_thread().flush();
   EXPECT_EQ(counters().flushes - flushes, 4);
-  Window::of_thread().set_limits({});
 }
 
 // Trains five steps under the window limits, reading values at random places.
 using State = std::map<std::string, std::vector<std::byte>>;
 State after_five_steps(const Ref<nn::Cell>& network, const Shape& shape, int64_t window) {
-  WindowLimits limits;
-  limits.fixed = window;
-  Window::of_thread().set_limits(limits);
+  const testing_support::ScopedWindowLimits limits({.fixed = window});
   const auto step = trained_by_adam(network);
   std::mt19937 random(static_cast<unsigned>(window + 100));
   for (int64_t i = 0; i < 5; ++i) {
@@ -150,9 +146,7 @@ State after_five_steps(const Ref<nn::Cell>& network, const Shape& shape, int64_t
     if (random() % 2 == 0) loss.wait();
     if (random() % 2 == 0) parameters[random() % parameters.size()]->tensor().wait();
   }
-  State state = state_of(*step);
-  Window::of_thread().set_limits({});
-  return state;
+  return state_of(*step);
 }
 
 struct Case {
@@ -209,9 +203,7 @@ INSTANTIATE_TEST_SUITE_P(
 class Failures : public testing::TestWithParam<int64_t> {};
 
 TEST_P(Failures, ABadLabelLeavesEverythingAndTheNextBatchTrains) {
-  WindowLimits limits;
-  limits.fixed = GetParam();
-  Window::of_thread().set_limits(limits);
+  const testing_support::ScopedWindowLimits limits({.fixed = GetParam()});
   set_seed(3);
   const auto step = trained_by_adam(small_conv_net());
   State before;
@@ -229,10 +221,10 @@ TEST_P(Failures, ABadLabelLeavesEverythingAndTheNextBatchTrains) {
   }
   EXPECT_NE(state_of(*step), before);
   EXPECT_EQ(step->optimizer().global_step(), 8);
-  Window::of_thread().set_limits({});
 }
 
 TEST(TrainOneStep, AFailureNobodyReadIsThrownByTheNextStepAndLeavesEverything) {
+  const testing_support::ScopedWindowLimits long_window;
   set_seed(3);
   const auto step = trained_by_adam(small_conv_net());
   const Batch good = batch(0, {6, 1, 8, 8}, 5);

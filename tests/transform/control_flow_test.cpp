@@ -4,6 +4,7 @@
 #include <cmath>
 #include <set>
 
+#include "tests/window_limits.h"
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -205,6 +206,7 @@ TEST(Scan, ServesEveryLengthAndBatchWithFewGraphs) {
     };
     (void)ops::sum(value_and_grad(loss, net.parameters()).gradients[0]).item();
   };
+  const testing_support::ScopedWindowLimits long_window;
   const int64_t graphs = counters().graphs;
   int64_t after_three = 0;
   for (int64_t i = 0; i < 20; ++i) {
@@ -220,6 +222,7 @@ TEST(Scan, ServesEveryLengthAndBatchWithFewGraphs) {
 TEST(Scan, ComputesWhatIsTheSameInEveryTurnOnce) {
   const Tensor x = ops::normal({5, 3}), weight = ops::normal({3, 3});
   x.wait(), weight.wait();
+  const testing_support::ScopedWindowLimits long_window;
   const auto body = [&](const Tensors& carried, const Tensors& slices) {
     return ScanResult{{carried[0] + slices[0] * ops::sum(ops::exp(weight))}, {}};
   };
@@ -284,7 +287,7 @@ TEST(Scan, KeepsItsBitsWhereverTheWindowIsCut) {
   const Tensor x = ops::normal({6, 2, 3});
   const auto gradients = [&](int64_t fixed) {
     Window::of_thread().flush();
-    Window::of_thread().set_limits({.fixed = fixed});
+    const testing_support::ScopedWindowLimits limits({.fixed = fixed});
     const auto loss = [&] {
       const ScanResult result = scan(
           [&](const Tensors& carried, const Tensors& slices) {
@@ -298,7 +301,6 @@ TEST(Scan, KeepsItsBitsWhereverTheWindowIsCut) {
     for (const Tensor& gradient : value_and_grad(loss, net.parameters()).gradients) {
       all.push_back(elements(gradient));
     }
-    Window::of_thread().set_limits({});
     return all;
   };
   const auto whole = gradients(0);
@@ -345,6 +347,7 @@ TEST(Scan, SaysWhatIsWrong) {
 }
 
 TEST(Scan, NamesTheLineOfABodysFailure) {
+  const testing_support::ScopedWindowLimits long_window;
   const Tensor table = Tensor::from_vector<float>({3, 1}, {1, 2, 3});
   const Tensor rows = Tensor::from_vector<int32_t>({3, 1}, {0, 7, 1});
   int line = 0;

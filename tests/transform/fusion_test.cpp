@@ -1,20 +1,15 @@
 // How operators are grouped into kernels, seen by the number of launches and the results.
+#include "tests/launch_count.h"
 #include <gtest/gtest.h>
 
 #include "lamella/ir/window.h"
 #include "lamella/ops/functions.h"
 #include "lamella/ops/tensor_operators.h"
-#include "lamella/runtime/counters.h"
 
 namespace lamella {
 namespace {
 
-int64_t launches_of(const std::function<void()>& run) {
-  run();  // compiles
-  const int64_t before = counters().launches;
-  run();
-  return counters().launches - before;
-}
+using testing_support::launches_of;
 
 Tensor ones(const Shape& shape) {
   const auto count = static_cast<size_t>(element_count(shape).value());

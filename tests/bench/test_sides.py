@@ -1,4 +1,4 @@
-"""bench/compare.py alternates its sides, reports medians and ratios, and keeps other sections."""
+"""The benchmarks alternate their sides, report medians and ratios, and keep other sections."""
 
 import pathlib
 import sys
@@ -6,7 +6,9 @@ import sys
 import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "bench"))
-import compare
+import comparison
+import run
+import sides
 
 # A side that answers with growing times, and writes each request into a file shared by all sides.
 SIDE = """
@@ -39,35 +41,44 @@ def commands(tmp_path):
 
 
 def test_sides_are_measured_in_turn_and_the_first_answer_is_warm_up(commands, tmp_path):
-    with compare.running(commands(one=1, two=10)) as sides:
-        figures = compare.alternate(sides, "case", rounds=5)
-    assert figures["one"] == compare.Figure(median=4, minimum=2)
-    assert figures["two"] == compare.Figure(median=13, minimum=11)
+    with sides.running(commands(one=1, two=10)) as running:
+        figures = sides.alternate(running, "case", rounds=5)
+    assert figures["one"] == sides.Figure(median=4, minimum=2)
+    assert figures["two"] == sides.Figure(median=13, minimum=11)
     assert (tmp_path / "log").read_text().split() == ["one", "two"] * 6
 
 
 def test_a_case_that_a_side_lacks_is_left_out(commands):
-    with compare.running(commands(one=1)) as sides:
-        assert compare.alternate(sides, "another case") == {}
+    with sides.running(commands(one=1)) as running:
+        assert sides.alternate(running, "another case") == {}
 
 
 def test_too_few_rounds_are_refused():
     with pytest.raises(ValueError, match="5 or more"):
-        compare.alternate({}, "case", rounds=4)
+        sides.alternate({}, "case", rounds=4)
 
 
-def test_the_ratio_is_to_the_fastest_peer():
+def test_each_side_can_have_a_case_of_its_own(commands, tmp_path):
+    with sides.running(commands(one=1, two=10)) as running:
+        figures = sides.alternate(running, {"one": "case", "two": "another case"})
+    assert list(figures) == ["one"]
+
+
+def test_the_ratio_is_of_our_fastest_side_to_the_fastest_peer():
     figures = {
-        compare.OURS: compare.Figure(2, 1),
-        "PyTorch eager": compare.Figure(8, 8),
-        "JAX jit": compare.Figure(5, 5),
+        "Lamella": sides.Figure(2, 1),
+        "Lamella jit": sides.Figure(4, 4),
+        "PyTorch eager": sides.Figure(8, 8),
+        "JAX jit": sides.Figure(5, 5),
     }
-    assert compare.ratio(figures) == 2.5
-    assert "| case | 2 / 1 | 8 / 8 | 5 / 5 | 2.50 |" in compare.table({"case": figures})
+    calls = comparison.Comparison(["case"], sides.OUR_PYTHON)
+    assert calls.ratio(figures) == 2.5
+    table = calls.table({"case": figures}, list(figures))
+    assert "| case | 2 / 1 | 4 / 4 | 8 / 8 | 5 / 5 | 2.50 |" in table
 
 
 def test_writing_a_section_replaces_it_and_keeps_the_others(tmp_path):
     path = tmp_path / "RESULTS.md"
     for title, body in (("A", "first"), ("B", "second"), ("A", "third")):
-        compare.write_section(path, title, body)
+        run.write_section(path, title, body)
     assert path.read_text() == "# Measured\n\n## A\n\nthird\n\n## B\n\nsecond\n"
