@@ -51,12 +51,23 @@ Optimizer::Optimizer(const OptimizerParameters& parameters, const Settings& sett
     fail(ErrorKind::Value, "[{}] loss_scale must be above 0, got {}", settings.name, loss_scale_);
   }
   const size_t rate = add_schedule(settings.learning_rate, "learning_rate");
+  add_counter("global_step");
   const size_t decay = add_schedule(settings.weight_decay, "");
   std::unordered_map<const nn::Parameter*, size_t> seen;
   std::unordered_set<std::string> names;
   for (size_t g = 0; g < parameters.groups.size(); ++g) {
     const ParameterGroup& group = parameters.groups[g];
-    Plan plan{.rate = rate, .decay = decay, .centralize = group.centralize_gradients};
+    Plan plan{.rate = rate,
+              .decay = decay,
+              .centralize = group.centralize_gradients,
+              .accumulation_steps = group.accumulation_steps};
+    if (group.accumulation_steps) {
+      if (*group.accumulation_steps < 1) {
+        fail(ErrorKind::Value, "[{}] accumulation_steps of group {} must be at least 1, got {}",
+             settings.name, g, *group.accumulation_steps);
+      }
+      plan.counter = add_counter(fmt::format("global_step_group_{}", g));
+    }
     if (group.learning_rate) {
       plan.rate = add_schedule(*group.learning_rate, fmt::format("learning_rate_group_{}", g));
     }
@@ -97,11 +108,6 @@ Optimizer::Optimizer(const OptimizerParameters& parameters, const Settings& sett
     };
     return key(a) < key(b);
   });
-  const auto counter =
-      make_ref<nn::Parameter>(nn::filled({DType::Int32, Layout::RowMajor, {1}}, 0), "global_step",
-                              nn::ParameterOptions{.requires_grad = false});
-  add_parameter("global_step", counter);
-  step_seen_ = Seen::of(*counter);
   // First values are computed now, so that the first step is the same graph as the second.
   Window::of_thread().flush();
 }
@@ -139,7 +145,7 @@ size_t Optimizer::add_schedule(const LearningRate& rate, const std::string& name
     // As the parameter holds it: a resumed run, which reads it there, goes on with the same bits.
     schedule.rate = from_tensor(parameter->tensor());
     schedule.parameter = name;
-    schedule.seen = Seen::of(*parameter);
+    schedule.seen = SeenValue::of(*parameter);
   }
   schedules_.push_back(std::move(schedule));
   return schedules_.size() - 1;
@@ -150,32 +156,37 @@ double Optimizer::value_of(size_t index, int64_t step) const {
   Tracer::cannot_repeat("it reads a learning rate or weight decay");
   if (!schedule.parameter.empty()) {
     const nn::Parameter& parameter = *own_parameter(schedule.parameter);
-    if (Seen::of(parameter) != schedule.seen) {
+    if (SeenValue::of(parameter) != schedule.seen) {
       schedule.rate = from_tensor(parameter.tensor());
-      schedule.seen = Seen::of(parameter);
+      schedule.seen = SeenValue::of(parameter);
     }
   }
   return rate_at(schedule.rate, step);
 }
 
-int64_t Optimizer::global_step() const {
+size_t Optimizer::add_counter(const std::string& name) {
+  add_parameter(name, StepCounter::make_parameter(name));
+  counters_.push_back({.parameter = name, .steps = {}});
+  return counters_.size() - 1;
+}
+
+int64_t Optimizer::steps_of(size_t counter) const {
   Tracer::cannot_repeat("it reads an optimizer's counter of steps");
-  const nn::Parameter& counter = *own_parameter("global_step");
-  // Another version: a checkpoint was loaded, or a failed run put the earlier value back.
-  if (Seen::of(counter) != step_seen_) {
-    step_ = counter.tensor().to_vector<int32_t>()[0];
-    step_seen_ = Seen::of(counter);
-  }
-  return step_;
+  return counters_[counter].steps.value(*own_parameter(counters_[counter].parameter));
+}
+
+int64_t Optimizer::global_step() const {
+  return steps_of(0);
 }
 
 double Optimizer::learning_rate(size_t index) const {
-  return value_of(plans_.at(index).rate, global_step());
+  const Plan& plan = plans_.at(index);
+  return value_of(plan.rate, steps_of(plan.counter));
 }
 
 double Optimizer::weight_decay(size_t index) const {
   const Plan& plan = plans_.at(index);
-  return plan.decays ? value_of(plan.decay, global_step()) : 0;
+  return plan.decays ? value_of(plan.decay, steps_of(plan.counter)) : 0;
 }
 
 Parameters Optimizer::add_state(const std::string& prefix, double initial) {
@@ -189,6 +200,26 @@ Parameters Optimizer::add_state(const std::string& prefix, double initial) {
     adopt_parameter(state.back());
   }
   return state;
+}
+
+Tensors called_at_each_replay(nn::Cell& owner, const Tensors& operands,
+                              const std::function<Tensors(const Tensors&)>& function) {
+  Tracer* const tracer = Tracer::current();
+  if (tracer == nullptr) return function(operands);
+  std::vector<Ref<Value>> given;
+  for (const Tensor& operand : operands) given.push_back(operand.value());
+  tracer->called(
+      [function, held = Ref<nn::Cell>(&owner), line = current_call_site()](
+          std::span<const Ref<Value>> values) {
+        const CallSiteScope site(line);
+        Tensors again;
+        for (const Ref<Value>& value : values) again.emplace_back(value);
+        function(again);
+        return std::vector<Ref<Value>>();
+      },
+      given, {});
+  const TracingPaused paused;
+  return function(operands);
 }
 
 Tensor Optimizer::number(double value, DType dtype) {
@@ -219,23 +250,9 @@ Tensor Optimizer::prepared_gradient(size_t index, const Tensor& value, const Ten
 }
 
 Tensors Optimizer::construct(const Tensors& gradients) {
-  Tracer* const tracer = Tracer::current();
-  if (tracer == nullptr) return step(gradients);
-  // Rates and the counter of steps are numbers that a trace cannot hold: it calls the step again.
-  std::vector<Ref<Value>> given;
-  for (const Tensor& gradient : gradients) given.push_back(gradient.value());
-  tracer->called(
-      [optimizer = Ref<Optimizer>(this),
-       line = current_call_site()](std::span<const Ref<Value>> values) {
-        const CallSiteScope site(line);
-        Tensors again;
-        for (const Ref<Value>& value : values) again.emplace_back(value);
-        optimizer->step(again);
-        return std::vector<Ref<Value>>();
-      },
-      given, {});
-  const TracingPaused paused;
-  return step(gradients);
+  // Rates and counters of steps are numbers that a trace cannot hold.
+  return called_at_each_replay(*this, gradients,
+                               [this](const Tensors& given) { return step(given); });
 }
 
 Tensors Optimizer::step(const Tensors& gradients) {
@@ -244,19 +261,23 @@ Tensors Optimizer::step(const Tensors& gradients) {
          parameters_.size(), gradients.size());
   }
   for (size_t i = 0; i < gradients.size(); ++i) {
-    if (gradients[i].shape() != parameters_[i]->shape()) {
+    if (gradients[i].defined() && gradients[i].shape() != parameters_[i]->shape()) {
       fail(ErrorKind::Value, "[{}] '{}' has shape {}, its gradient {}", class_name(),
            parameters_[i]->name(), text(parameters_[i]->shape()), text(gradients[i].shape()));
     }
   }
-  const int64_t step = global_step();
+  std::vector<bool> counted(counters_.size(), false);
+  counted[0] = true;
   writes_.clear();
   numbers_.clear();
   for (size_t index : sequence_) {
+    if (!gradients[index].defined()) continue;
     const Tensor& tensor = parameters_[index]->tensor();
     const bool widened = is_low_precision(tensor.dtype());
     const Tensor value = widened ? ops::cast(tensor, DType::Float32) : tensor;
     const Plan& plan = plans_[index];
+    const int64_t step = steps_of(plan.counter);
+    counted[plan.counter] = true;
     const double decay = plan.decays ? value_of(plan.decay, step) : 0;
     const Tensor updated =
         update({.index = index,
@@ -269,14 +290,12 @@ Tensors Optimizer::step(const Tensors& gradients) {
     writes_.emplace_back(parameters_[index],
                          widened ? ops::cast(updated, tensor.dtype()) : updated);
   }
-  const Tensor next_step =
-      nn::filled({DType::Int32, Layout::RowMajor, {1}}, static_cast<double>(step + 1));
+  for (size_t i = 0; i < counters_.size(); ++i) {
+    if (!counted[i]) continue;
+    counters_[i].steps.set(*own_parameter(counters_[i].parameter), steps_of(i) + 1);
+  }
   for (const auto& [parameter, value] : writes_) parameter->tensor().assign(value);
   writes_.clear();
-  const nn::Parameter& counter = *own_parameter("global_step");
-  counter.tensor().assign(next_step);
-  step_ = step + 1;
-  step_seen_ = Seen::of(counter);
   Window::of_thread().request_flush();
   Tensors updated;
   for (const Ref<nn::Parameter>& parameter : parameters_) updated.push_back(parameter->tensor());

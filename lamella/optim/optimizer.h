@@ -6,12 +6,14 @@
 // whatever fails, parameters and state stay as they were.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "lamella/nn/cell.h"
 #include "lamella/optim/learning_rate.h"
+#include "lamella/optim/step_counter.h"
 
 namespace lamella::optim {
 
@@ -26,6 +28,9 @@ struct ParameterGroup {
   // Takes the mean over all axes but the first away from gradients of rank 2 and more (Yong et
   // al., "Gradient centralization", 2020).
   bool centralize_gradients = false;
+  // With gradient accumulation: the micro-batches of one step of this group, at least 1. The group
+  // then counts its own steps.
+  std::optional<int64_t> accumulation_steps = {};
 };
 
 // What an optimizer is made for: parameters, or groups of them.
@@ -45,9 +50,10 @@ class LAMELLA_API Optimizer : public nn::Layer {
  public:
   std::string class_name() const override { return "Optimizer"; }
 
-  // Updates every parameter by its gradient, given in the order of `parameters()`. Throws Value,
-  // before anything is recorded, for another number of gradients or one of another shape. Returns
-  // the parameters' tensors. The window runs before the next operation that is recorded.
+  // Updates every parameter by its gradient, given in the order of `parameters()`; where a gradient
+  // is no tensor, parameter and state stay as they are. Throws Value, before anything is recorded,
+  // for another number of gradients or one of another shape. Returns the parameters' tensors. The
+  // window runs before the next operation that is recorded.
   using Cell::construct;
   Tensors construct(const Tensors& gradients) override;
 
@@ -58,6 +64,10 @@ class LAMELLA_API Optimizer : public nn::Layer {
   double learning_rate(size_t index = 0) const;
   double weight_decay(size_t index) const;
   double loss_scale() const { return loss_scale_; }
+  // The micro-batches of one step, where the parameter's group has a number of its own.
+  std::optional<int64_t> accumulation_steps(size_t index) const {
+    return plans_.at(index).accumulation_steps;
+  }
 
  protected:
   // What the gradient of a decaying parameter takes in: decay times parameter, or nothing because
@@ -99,28 +109,26 @@ class LAMELLA_API Optimizer : public nn::Layer {
  private:
   Tensors step(const Tensors& gradients);
 
-  // A value of a parameter that was read before: it is read anew once it was written or replaced.
-  struct Seen {
-    const Storage* storage = nullptr;
-    uint64_t version = 0;
-
-    static Seen of(const nn::Parameter& parameter) {
-      return {parameter.tensor().storage().get(), parameter.tensor().storage()->version()};
-    }
-    friend bool operator==(const Seen&, const Seen&) = default;
-  };
   // A rate or decay; a number or list also is a parameter of that name, which a user may write.
   struct Schedule {
     LearningRate rate;
     std::string parameter;  // empty if it is none
-    Seen seen;
+    SeenValue seen;
   };
   struct Plan {
     size_t rate = 0, decay = 0;  // into schedules_
     bool decays = false;
     bool centralize = false;
+    std::optional<int64_t> accumulation_steps;
+    size_t counter = 0;  // of the steps that rates and corrections follow, into counters_
+  };
+  struct Counter {
+    std::string parameter;
+    StepCounter steps;
   };
 
+  size_t add_counter(const std::string& name);
+  int64_t steps_of(size_t counter) const;
   size_t add_schedule(const LearningRate& rate, const std::string& name);
   void order_parameters(const Parameters& order);
   double value_of(size_t schedule, int64_t step) const;
@@ -133,8 +141,7 @@ class LAMELLA_API Optimizer : public nn::Layer {
   std::vector<size_t> sequence_;  // parameters with equal updates side by side
   double loss_scale_;
   WeightDecay decay_;
-  mutable int64_t step_ = 0;
-  mutable Seen step_seen_;
+  mutable std::vector<Counter> counters_;  // the first is "global_step"
   std::vector<std::pair<Ref<nn::Parameter>, Tensor>> writes_;
   struct StepNumber {
     double value;
@@ -143,6 +150,12 @@ class LAMELLA_API Optimizer : public nn::Layer {
   };
   std::vector<StepNumber> numbers_;
 };
+
+// Calls `function`, and if a trace is being recorded, again at each of its replays: for steps whose
+// numbers and decisions a trace cannot hold. Its results are no operands of what is traced, and
+// the trace keeps `owner`, whose function it is, alive.
+LAMELLA_API Tensors called_at_each_replay(nn::Cell& owner, const Tensors& operands,
+                                          const std::function<Tensors(const Tensors&)>& function);
 
 // Whether weight decay applies to a parameter when the whole network has one: not to those whose
 // name says beta or gamma.

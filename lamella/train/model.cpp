@@ -17,13 +17,40 @@ Tensors tensors_of(const data::Row& row) {
   return tensors;
 }
 
+namespace {
+
+bool accumulates_by_group(const optim::Optimizer& optimizer) {
+  for (size_t i = 0; i < optimizer.parameters().size(); ++i) {
+    if (optimizer.accumulation_steps(i)) return true;
+  }
+  return false;
+}
+
+template <typename Updater>
+Ref<TrainOneStepCell> step_of(const Ref<nn::Cell>& network, const Ref<Updater>& updater,
+                              const Ref<amp::LossScaleUpdate>& loss_scale) {
+  if (!loss_scale) return make_ref<TrainOneStepCell>(network, updater);
+  return Ref<TrainOneStepCell>(new TrainOneStepWithLossScaleCell(network, updater, loss_scale));
+}
+
+Ref<TrainOneStepCell> training_step(const Ref<nn::Cell>& network, const ModelOptions& options) {
+  if (options.accumulation_steps == 1 && !accumulates_by_group(*options.optimizer)) {
+    return step_of(network, options.optimizer, options.loss_scale);
+  }
+  const auto sums =
+      make_ref<GradientAccumulation>(options.optimizer, options.accumulation_steps);
+  return step_of(network, sums, options.loss_scale);
+}
+
+}  // namespace
+
 Model::Model(Ref<nn::Cell> network, const ModelOptions& options)
     : network_(std::move(network)), options_(options) {
   if (!network_) fail(ErrorKind::Type, "[Model] network is no cell");
   const Ref<nn::Cell> with_loss =
       options.loss_fn ? Ref<nn::Cell>(new WithLossCell(network_, options.loss_fn)) : network_;
   if (options.optimizer) {
-    train_network_ = Ref<nn::Cell>(new TrainOneStepCell(with_loss, options.optimizer));
+    train_network_ = training_step(with_loss, options);
   }
   eval_network_ = options.eval_network;
   if (!eval_network_ && options.loss_fn) {
@@ -87,6 +114,7 @@ void Model::fit(int64_t epoch, const Ref<data::Dataset>& train_dataset,
       params.net_outputs = (*train_network_)(tensors_of(*row));
       tell(*context, Turn::StepEnd);
     }
+    if (GradientAccumulation* const sums = train_network_->accumulation()) sums->finish();
     if (valid_dataset && (number - first) % options.valid_frequency == 0) {
       CallbackParams evaluation = params;
       evaluation.mode = RunMode::Eval;

@@ -12,6 +12,9 @@ struct ModelOptions {
   Ref<optim::Optimizer> optimizer = {};
   Metrics metrics = {};
   Ref<nn::Cell> eval_network = {};  // none: network and loss_fn, giving (loss, outputs, label)
+  Ref<amp::LossScaleUpdate> loss_scale = {};  // none: losses are not scaled
+  // The micro-batches of one step of the optimizer. What is left at the end of an epoch is a step.
+  int64_t accumulation_steps = 1;
 };
 
 struct TrainOptions {
@@ -44,13 +47,15 @@ class LAMELLA_API Model : public Object {
   Tensors predict(const Tensors& inputs);
 
   const Ref<nn::Cell>& network() const { return network_; }
-  const Ref<nn::Cell>& train_network() const { return train_network_; }
+  // One step of training; null without an optimizer.
+  const Ref<TrainOneStepCell>& train_network() const { return train_network_; }
   const Ref<nn::Cell>& predict_network() const { return network_; }
 
  private:
   std::map<std::string, double> evaluate(CallbackParams params, const Callbacks& callbacks);
 
-  Ref<nn::Cell> network_, train_network_, eval_network_;
+  Ref<nn::Cell> network_, eval_network_;
+  Ref<TrainOneStepCell> train_network_;
   ModelOptions options_;
 };
 

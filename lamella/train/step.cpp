@@ -2,8 +2,9 @@
 #include "lamella/train/step.h"
 
 #include "lamella/ir/window.h"
+#include "lamella/nn/initializer.h"
+#include "lamella/ops/functions.h"
 #include "lamella/ops/tensor_operators.h"
-#include "lamella/transform/grad.h"
 
 namespace lamella::train {
 
@@ -70,28 +71,92 @@ TrainOneStepCell::TrainOneStepCell(Ref<Cell> network, Ref<optim::Optimizer> opti
   add_cell("optimizer", std::move(optimizer));
 }
 
-Tensors TrainOneStepCell::construct(const Tensors& inputs) {
-  Cell& network = own_cell("network");
-  optim::Optimizer& optimizer = this->optimizer();
+TrainOneStepCell::TrainOneStepCell(Ref<Cell> network, Ref<GradientAccumulation> accumulation,
+                                   double sens)
+    : Layer(nn::NamePrefix::None), sens_(sens) {
+  require(network, "TrainOneStepCell", "network");
+  require(accumulation, "TrainOneStepCell", "accumulation");
+  network->set_grad();
+  add_cell("network", std::move(network));
+  add_cell("accumulation", std::move(accumulation));
+}
+
+GradientAccumulation* TrainOneStepCell::accumulation() const {
+  return dynamic_cast<GradientAccumulation*>(child("accumulation").get());
+}
+
+optim::Optimizer& TrainOneStepCell::optimizer() const {
+  if (GradientAccumulation* const sums = accumulation()) return sums->optimizer();
+  return own_cell<optim::Optimizer>("optimizer");
+}
+
+ValueAndGradients TrainOneStepCell::differentiate(const Tensors& inputs,
+                                                  const std::optional<Operand>& scale) {
   std::vector<Tensor> weights;
-  for (const auto& parameter : optimizer.parameters()) weights.push_back(parameter->tensor());
-  // The step before runs now: if it fails, that is not this step's failure to undo.
-  Window::of_thread().settle();
-  StatisticsGuard statistics(network);
+  for (const auto& parameter : optimizer().parameters()) weights.push_back(parameter->tensor());
   // The scaled loss is differentiated; the loss itself is what the step gives.
   ValueAndGradients result = value_and_grad(
       [&] {
-        Tensors outputs = network(inputs);
-        if (sens_ != 1 && !outputs.empty()) outputs.insert(outputs.begin(), outputs[0] * sens_);
+        Tensors outputs = own_cell("network")(inputs);
+        if (scale && !outputs.empty()) outputs.insert(outputs.begin(), outputs[0] * *scale);
         return outputs;
       },
       weights);
-  Tensors outputs = std::move(result.values);
-  if (sens_ != 1) outputs.erase(outputs.begin());
-  const Tensors gradients = std::move(result.gradients);
-  optimizer(gradients);
+  if (scale && !result.values.empty()) result.values.erase(result.values.begin());
+  return result;
+}
+
+void TrainOneStepCell::update(const Tensors& gradients) {
+  if (GradientAccumulation* const sums = accumulation()) {
+    (*sums)(gradients);
+  } else {
+    optimizer()(gradients);
+  }
+}
+
+Tensors TrainOneStepCell::construct(const Tensors& inputs) {
+  // The step before runs now: if it fails, that is not this step's failure to undo.
+  Window::of_thread().settle();
+  StatisticsGuard statistics(own_cell("network"));
+  const ValueAndGradients result =
+      differentiate(inputs, sens_ == 1 ? std::optional<Operand>() : Operand(sens_));
+  update(result.gradients);
   statistics.complete();
-  return outputs;
+  return result.values;
+}
+
+void TrainOneStepWithLossScaleCell::add_loss_scale(Ref<amp::LossScaleUpdate> loss_scale) {
+  if (!loss_scale) {
+    fail(ErrorKind::Type, "[TrainOneStepWithLossScaleCell] scale_sense is no loss scale");
+  }
+  const Tensor initial = nn::filled({DType::Float32, Layout::RowMajor, {}},
+                                    loss_scale->initial_scale());
+  add_parameter("scale_sense", make_ref<nn::Parameter>(
+                                   initial, "scale_sense",
+                                   nn::ParameterOptions{.requires_grad = false}));
+  add_cell("loss_scaling_manager", std::move(loss_scale));
+  Window::of_thread().flush();
+}
+
+Tensors TrainOneStepWithLossScaleCell::construct(const Tensors& inputs) {
+  Window::of_thread().settle();
+  StatisticsGuard statistics(own_cell("network"));
+  const Tensor& held = own_parameter("scale_sense")->tensor();
+  const Tensor scale(held.value());  // of this step, whatever becomes of the parameter
+  ValueAndGradients result = differentiate(inputs, Operand(scale));
+  const Tensor finite = amp::all_finite(result.gradients);
+  const bool applies = finite.item() != 0;
+  if (applies) {
+    for (Tensor& gradient : result.gradients) {
+      gradient = ops::cast(gradient, lamella::compute_dtype(gradient.dtype())) / scale;
+    }
+    update(result.gradients);
+    statistics.complete();
+  }
+  own_cell<amp::LossScaleUpdate>("loss_scaling_manager").adjust(held, finite);
+  result.values.push_back(ops::logical_not(finite));
+  result.values.push_back(scale);
+  return result.values;
 }
 
 }  // namespace lamella::train

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <random>
 
+#include "tests/train/small_training.h"
 #include "tests/window_limits.h"
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -26,50 +27,12 @@ namespace {
 
 using nn::Dense;
 using nn::Parameters;
-
-struct Batch {
-  Tensor images, labels;
-};
-
-Batch batch(int64_t number, const Shape& shape, int64_t classes) {
-  std::mt19937 random(static_cast<unsigned>(number + 1));
-  std::normal_distribution<float> normal;
-  std::vector<float> elements(static_cast<size_t>(element_count(shape).value()));
-  for (float& element : elements) element = normal(random);
-  std::vector<int32_t> labels;
-  for (int64_t i = 0; i < shape[0].value(); ++i) {
-    labels.push_back(static_cast<int32_t>(random() % static_cast<unsigned>(classes)));
-  }
-  return {Tensor::from_vector<float>(shape, elements),
-          Tensor::from_vector<int32_t>({shape[0]}, labels)};
-}
-
-std::vector<std::byte> bytes_of(const Tensor& tensor) {
-  const Buffer elements = tensor.data();
-  const auto* first = static_cast<const std::byte*>(elements.data());
-  return {first, first + elements.size};
-}
-
-std::map<std::string, std::vector<std::byte>> state_of(nn::Cell& cell) {
-  std::map<std::string, std::vector<std::byte>> state;
-  for (const auto& parameter : cell.get_parameters()) {
-    state[parameter->name()] = bytes_of(parameter->tensor());
-  }
-  return state;
-}
-
-Ref<nn::Cell> perceptron() {
-  return make_ref<nn::SequentialCell>(
-      std::vector<Ref<nn::Cell>>{make_ref<Dense>(20, 33, nn::DenseOptions{.activation = "relu"}),
-                                 make_ref<nn::Dropout>(), make_ref<Dense>(33, 5)});
-}
-
-Ref<nn::Cell> small_conv_net() {
-  return make_ref<nn::SequentialCell>(std::vector<Ref<nn::Cell>>{
-      make_ref<nn::Conv2d>(1, 4, 3), make_ref<nn::BatchNorm2d>(4), make_ref<nn::ReLU>(),
-      make_ref<nn::MaxPool2d>(2, 2), make_ref<nn::Flatten>(), make_ref<nn::Dropout>(),
-      make_ref<Dense>(4 * 4 * 4, 5)});
-}
+using testing_support::Batch;
+using testing_support::batch;
+using testing_support::perceptron;
+using testing_support::small_conv_net;
+using testing_support::State;
+using testing_support::state_of;
 
 Ref<TrainOneStepCell> trained_by_adam(const Ref<nn::Cell>& network) {
   const auto loss =
@@ -134,7 +97,6 @@ TEST(TrainOneStep, IsOneWindowHoweverManyOperations) {
 }
 
 // Trains five steps under the window limits, reading values at random places.
-using State = std::map<std::string, std::vector<std::byte>>;
 State after_five_steps(const Ref<nn::Cell>& network, const Shape& shape, int64_t window) {
   const testing_support::ScopedWindowLimits limits({.fixed = window});
   const auto step = trained_by_adam(network);
