@@ -21,8 +21,8 @@
 #include "lamella/nn/pooling.h"
 #include "lamella/ops/random.h"
 #include "lamella/optim/adam.h"
-#include "lamella/train/checkpoint.h"
 #include "lamella/train/model.h"
+#include "lamella/train/model_checkpoint.h"
 #include "lamella/train/monitor.h"
 
 namespace {

@@ -24,6 +24,7 @@ struct CallbackParams {
   int64_t batch_num = 0;  // steps of an epoch; 0 if not known
   int64_t cur_epoch_num = 0;
   int64_t cur_step_num = 0;
+  int64_t completed_epochs = 0;  // the evaluation after them included
   Ref<nn::Cell> network;        // the user's network
   Ref<nn::Cell> train_network;  // with loss and optimizer; what checkpoints hold
   Ref<nn::Cell> eval_network;
@@ -31,6 +32,7 @@ struct CallbackParams {
   Ref<data::Dataset> train_dataset, valid_dataset;
   Ref<data::Iterator> iterator;  // of the epoch that runs
   bool dataset_sink_mode = false;
+  bool resumed = false;                   // whether the run goes on where another stopped
   std::vector<Tensor> net_outputs;        // of the last step, the loss first
   std::map<std::string, double> metrics;  // of the last evaluation
   Callbacks list_callback;
@@ -78,6 +80,11 @@ class LAMELLA_API Callback : public Object {
   virtual void on_eval_step_end(RunContext& context) { step_end(context); }
   virtual void on_eval_epoch_end(RunContext& context) { epoch_end(context); }
   virtual void on_eval_end(RunContext& context) { end(context); }
+
+  // What the callback has to remember for a run that goes on later; checkpoints hold it.
+  virtual std::map<std::string, std::string> state() const { return {}; }
+  // Called before the turn Begin of a resumed run, with what `state` gave.
+  virtual void restore(const std::map<std::string, std::string>&) {}
 };
 
 // The turns of a loop, as told to all callbacks.

@@ -3,9 +3,9 @@
 
 #include <algorithm>
 #include <charconv>
-#include <filesystem>
 #include <set>
 
+#include "lamella/data/config.h"
 #include "lamella/io/safetensors.h"
 #include "lamella/ir/window.h"
 #include "lamella/ops/functions.h"
@@ -16,7 +16,8 @@ namespace {
 
 // Metadata keys of a run's state; others are the user's.
 constexpr const char* kKind = "lamella.checkpoint";
-constexpr int kVersion = 1;
+const std::string kCallback = "lamella.callback.";
+constexpr int kVersion = 2;  // 1 had no seed of the data
 
 io::Metadata metadata_of(const std::optional<RunState>& run,
                          const std::map<std::string, std::string>& extra) {
@@ -29,6 +30,8 @@ io::Metadata metadata_of(const std::optional<RunState>& run,
     metadata["lamella.random_offset"] = std::to_string(run->random.offset);
     metadata["lamella.data_epoch"] = std::to_string(run->data.epoch);
     metadata["lamella.data_batch"] = std::to_string(run->data.batch);
+    metadata["lamella.data_seed"] = std::to_string(run->data_seed);
+    for (const auto& [key, value] : run->callbacks) metadata[kCallback + key] = value;
   }
   return metadata;
 }
@@ -48,14 +51,21 @@ Number number_at(const io::Metadata& metadata, const std::string& key, const std
 
 std::optional<RunState> run_of(const io::Metadata& metadata, const std::string& path) {
   if (!metadata.contains("lamella.step")) return {};
-  return RunState{
+  RunState run{
       .epoch = number_at<int64_t>(metadata, "lamella.epoch", path),
       .step = number_at<int64_t>(metadata, "lamella.step", path),
       .random = {.seed = number_at<uint64_t>(metadata, "lamella.random_seed", path),
                  .offset = number_at<uint64_t>(metadata, "lamella.random_offset", path)},
       .data = {.epoch = number_at<int64_t>(metadata, "lamella.data_epoch", path),
                .batch = number_at<int64_t>(metadata, "lamella.data_batch", path)},
+      .data_seed = metadata.contains("lamella.data_seed")
+                       ? number_at<int64_t>(metadata, "lamella.data_seed", path)
+                       : data::config::seed(),
   };
+  for (const auto& [key, value] : metadata) {
+    if (key.starts_with(kCallback)) run.callbacks[key.substr(kCallback.size())] = value;
+  }
+  return run;
 }
 
 Axes sizes_of(const Shape& shape) {
@@ -72,32 +82,54 @@ const Tensor* Checkpoint::find(std::string_view name) const {
   return found == parameters.end() ? nullptr : &found->second;
 }
 
-void save_checkpoint(const NamedTensors& parameters, const std::string& path,
-                     const std::optional<RunState>& run,
-                     const std::map<std::string, std::string>& extra) {
-  std::vector<Buffer> held;  // keeps the memory that the arrays point to
-  std::vector<io::NamedArray> arrays;
-  for (const auto& [name, tensor] : parameters) {
-    held.push_back(tensor.data());
-    const Buffer& elements = held.back();
-    arrays.push_back({.name = name,
-                      .dtype = tensor.dtype(),
-                      .sizes = sizes_of(tensor.shape()),
-                      .data = {static_cast<const std::byte*>(elements.data()),
-                               static_cast<size_t>(elements.size)}});
-  }
-  io::save_tensors(path, arrays, metadata_of(run, extra));
-}
+namespace {
 
-void save_checkpoint(nn::Cell& cell, const std::string& path, const std::optional<RunState>& run,
-                     const std::map<std::string, std::string>& extra) {
+NamedTensors state_of(nn::Cell& cell) {
   cell.check_names();
   NamedTensors parameters;
   for (const Ref<nn::Parameter>& parameter : cell.get_parameters()) {
     parameters.emplace_back(parameter->name(), parameter->tensor());
   }
   for (auto& buffer : cell.persistent_buffers()) parameters.push_back(std::move(buffer));
-  save_checkpoint(parameters, path, run, extra);
+  return parameters;
+}
+
+}  // namespace
+
+CheckpointSnapshot::CheckpointSnapshot(const NamedTensors& parameters,
+                                       const std::optional<RunState>& run,
+                                       const std::map<std::string, std::string>& extra)
+    : metadata_(metadata_of(run, extra)) {
+  for (const auto& [name, tensor] : parameters) {
+    entries_.push_back({name, tensor.dtype(), sizes_of(tensor.shape()), tensor.data()});
+  }
+}
+
+CheckpointSnapshot::CheckpointSnapshot(nn::Cell& cell, const std::optional<RunState>& run,
+                                       const std::map<std::string, std::string>& extra)
+    : CheckpointSnapshot(state_of(cell), run, extra) {}
+
+void CheckpointSnapshot::write(const std::string& path) const {
+  std::vector<io::NamedArray> arrays;
+  for (const Entry& entry : entries_) {
+    arrays.push_back({.name = entry.name,
+                      .dtype = entry.dtype,
+                      .sizes = entry.sizes,
+                      .data = {static_cast<const std::byte*>(entry.elements.data()),
+                               static_cast<size_t>(entry.elements.size)}});
+  }
+  io::save_tensors(path, arrays, metadata_);
+}
+
+void save_checkpoint(const NamedTensors& parameters, const std::string& path,
+                     const std::optional<RunState>& run,
+                     const std::map<std::string, std::string>& extra) {
+  CheckpointSnapshot(parameters, run, extra).write(path);
+}
+
+void save_checkpoint(nn::Cell& cell, const std::string& path, const std::optional<RunState>& run,
+                     const std::map<std::string, std::string>& extra) {
+  CheckpointSnapshot(cell, run, extra).write(path);
 }
 
 Checkpoint load_checkpoint(const std::string& path) {
@@ -113,6 +145,10 @@ Checkpoint load_checkpoint(const std::string& path) {
     if (!key.starts_with("lamella.")) checkpoint.extra[key] = value;
   }
   return checkpoint;
+}
+
+std::optional<RunState> saved_run(const std::string& path) {
+  return run_of(io::TensorFile(path).metadata(), path);
 }
 
 NotLoaded load_param_into_net(nn::Cell& network, const Checkpoint& checkpoint, Match match) {
@@ -162,84 +198,18 @@ NotLoaded load_param_into_net(nn::Cell& network, const Checkpoint& checkpoint, M
 }
 
 RunState run_state(const CallbackParams& params) {
-  const bool epoch_done = params.batch_num > 0 && params.cur_step_num % params.batch_num == 0;
-  return {.epoch = epoch_done ? params.cur_epoch_num : params.cur_epoch_num - 1,
+  std::map<std::string, std::string> callbacks;
+  for (size_t i = 0; i < params.list_callback.size(); ++i) {
+    for (const auto& [key, value] : params.list_callback[i]->state()) {
+      callbacks[fmt::format("{}.{}", i, key)] = value;
+    }
+  }
+  return {.epoch = params.completed_epochs,
           .step = params.cur_step_num,
           .random = random_state(),
-          .data = params.iterator ? params.iterator->position() : data::Position{}};
-}
-
-// ---- ModelCheckpoint ----
-
-ModelCheckpoint::ModelCheckpoint(std::string prefix, std::string directory,
-                                 const CheckpointConfig& config)
-    : prefix_(std::move(prefix)), directory_(std::move(directory)), config_(config) {
-  if (prefix_.empty() || prefix_.find('/') != std::string::npos) {
-    fail(ErrorKind::Value, "[ModelCheckpoint] prefix must be a file name without '/', got '{}'",
-         prefix_);
-  }
-  if (config.save_checkpoint_steps < 0 || config.save_checkpoint_seconds < 0 ||
-      config.keep_checkpoint_max < 0) {
-    fail(ErrorKind::Value,
-         "[CheckpointConfig] steps, seconds and keep_checkpoint_max must not be "
-         "negative");
-  }
-}
-
-void ModelCheckpoint::begin(RunContext&) {
-  std::error_code error;
-  std::filesystem::create_directories(directory_, error);
-  if (error) {
-    fail(ErrorKind::Io, "[ModelCheckpoint] cannot make the folder {}: {}", directory_,
-         error.message());
-  }
-  const auto taken = [&](const std::string& prefix) {
-    for (const auto& entry : std::filesystem::directory_iterator(directory_)) {
-      const std::string name = entry.path().filename().string();
-      if (name.starts_with(prefix + "-") && name.ends_with(".ckpt")) return true;
-    }
-    return false;
-  };
-  run_prefix_ = prefix_;
-  for (int number = 1; taken(run_prefix_); ++number) {
-    run_prefix_ = fmt::format("{}_{}", prefix_, number);
-  }
-  saved_.clear();
-  saved_step_ = 0;
-  saved_at_ = settled_seconds();
-}
-
-void ModelCheckpoint::step_end(RunContext& context) {
-  const CallbackParams& params = context.original_args();
-  const int64_t steps = config_.save_checkpoint_steps, seconds = config_.save_checkpoint_seconds;
-  const bool by_steps = steps > 0 && params.cur_step_num >= saved_step_ + steps;
-  if (by_steps || (seconds > 0 && settled_seconds() - saved_at_ >= static_cast<double>(seconds))) {
-    save(params);
-  }
-}
-
-void ModelCheckpoint::end(RunContext& context) {
-  const CallbackParams& params = context.original_args();
-  if (params.cur_step_num > saved_step_) save(params);
-}
-
-void ModelCheckpoint::save(const CallbackParams& params) {
-  const Ref<nn::Cell>& cell = config_.saved_network ? config_.saved_network : params.train_network;
-  const std::filesystem::path path =
-      std::filesystem::path(directory_) /
-      fmt::format("{}-{}_{}.ckpt", run_prefix_, params.cur_epoch_num, params.step_in_epoch());
-  save_checkpoint(*cell, path.string(), run_state(params));
-  latest_ = path.string();
-  saved_step_ = params.cur_step_num;
-  saved_at_ = settled_seconds();
-  std::erase(saved_, latest_);
-  saved_.push_back(latest_);
-  const auto most = static_cast<size_t>(config_.keep_checkpoint_max);
-  while (most > 0 && saved_.size() > most) {
-    std::error_code ignored;  // a file that someone else removed is gone all the same
-    std::filesystem::remove(saved_.front(), ignored);
-    saved_.erase(saved_.begin());
-  }
+          .data = params.iterator ? params.iterator->position() : data::Position{},
+          .data_seed = data::config::seed(),
+          .callbacks = std::move(callbacks)};
 }
 
 }  // namespace lamella::train

@@ -16,10 +16,13 @@ namespace lamella::train {
 
 // Where a run stands, beside its parameters; enough to go on as if it had not stopped.
 struct RunState {
-  int64_t epoch = 0;         // epochs completed
+  int64_t epoch = 0;         // epochs completed, with their evaluation
   int64_t step = 0;          // steps made
   RandomState random = {};   // of the process's generator
   data::Position data = {};  // what the training data gives next
+  int64_t data_seed = 0;     // of shuffles and random transforms
+  // What callbacks keep (Callback::state), under "<place in the list>.<key>".
+  std::map<std::string, std::string> callbacks = {};
 };
 
 using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
@@ -41,8 +44,35 @@ LAMELLA_API void save_checkpoint(const NamedTensors& parameters, const std::stri
                                  const std::optional<RunState>& run = {},
                                  const std::map<std::string, std::string>& extra = {});
 
+// What save_checkpoint writes, held: parameters written later get new memory, so training can go on
+// while another thread writes the file. Making one runs what is pending.
+class LAMELLA_API CheckpointSnapshot {
+ public:
+  // Throws Value for two parameters of one name.
+  explicit CheckpointSnapshot(nn::Cell& cell, const std::optional<RunState>& run = {},
+                              const std::map<std::string, std::string>& extra = {});
+  explicit CheckpointSnapshot(const NamedTensors& parameters,
+                              const std::optional<RunState>& run = {},
+                              const std::map<std::string, std::string>& extra = {});
+  // Writes the file atomically, from any thread. Throws Io if it cannot.
+  void write(const std::string& path) const;
+
+ private:
+  struct Entry {
+    std::string name;
+    DType dtype;
+    Axes sizes;
+    Buffer elements;
+  };
+  std::vector<Entry> entries_;
+  std::map<std::string, std::string> metadata_;
+};
+
 // Throws Io for files that are missing, damaged or of another format.
 LAMELLA_API Checkpoint load_checkpoint(const std::string& path);
+
+// Where the run stood when the file was saved, without loading its parameters; throws as above.
+LAMELLA_API std::optional<RunState> saved_run(const std::string& path);
 
 // What load_param_into_net does with names that only one side has, and with other dtypes.
 enum class Match : uint8_t {
@@ -60,42 +90,7 @@ struct NotLoaded {
 LAMELLA_API NotLoaded load_param_into_net(nn::Cell& network, const Checkpoint& checkpoint,
                                           Match match = Match::Lenient);
 
-struct CheckpointConfig {
-  int64_t save_checkpoint_steps = 1;    // 0: not by steps
-  int64_t save_checkpoint_seconds = 0;  // 0: not by time
-  int64_t keep_checkpoint_max = 5;      // 0: all
-  Ref<nn::Cell> saved_network = {};     // none: the training network, with the optimizer
-};
-
-// Saves "prefix-epoch_step.ckpt" in `directory` (step within its epoch) as the configuration says,
-// and at the end of training. If the directory holds checkpoints of the prefix from an earlier run,
-// "_1", "_2", … is added to it. Files beyond keep_checkpoint_max are removed, the oldest first.
-class LAMELLA_API ModelCheckpoint : public Callback {
- public:
-  explicit ModelCheckpoint(std::string prefix = "CKP", std::string directory = ".",
-                           const CheckpointConfig& config = {});
-  void begin(RunContext& context) override;
-  void step_end(RunContext& context) override;
-  void end(RunContext& context) override;
-  void on_eval_begin(RunContext&) override {}
-  void on_eval_step_end(RunContext&) override {}
-  void on_eval_end(RunContext&) override {}
-
-  // The last file saved; empty if none was.
-  const std::string& latest_ckpt_file_name() const { return latest_; }
-
- private:
-  void save(const CallbackParams& params);
-
-  std::string prefix_, directory_;
-  CheckpointConfig config_;
-  std::string run_prefix_, latest_;
-  std::vector<std::string> saved_;
-  int64_t saved_step_ = 0;
-  double saved_at_ = 0;
-};
-
-// The run's state as the callbacks see it.
+// The state of the run that the callbacks are told of.
 LAMELLA_API RunState run_state(const CallbackParams& params);
 
 }  // namespace lamella::train

@@ -60,6 +60,18 @@ Model::Model(Ref<nn::Cell> network, const ModelOptions& options)
 
 namespace {
 
+// Gives callbacks the state they had.
+void restore(const Callbacks& callbacks, const RunState& run) {
+  for (size_t i = 0; i < callbacks.size(); ++i) {
+    const std::string prefix = fmt::format("{}.", i);
+    std::map<std::string, std::string> state;
+    for (const auto& [key, value] : run.callbacks) {
+      if (key.starts_with(prefix)) state[key.substr(prefix.size())] = value;
+    }
+    if (!state.empty()) callbacks[i]->restore(state);
+  }
+}
+
 void require(const Ref<data::Dataset>& dataset, std::string_view call) {
   if (!dataset) fail(ErrorKind::Type, "[Model.{}] there is no dataset", call);
 }
@@ -79,12 +91,14 @@ void Model::fit(int64_t epoch, const Ref<data::Dataset>& train_dataset,
   if (epoch < 1) fail(ErrorKind::Value, "[Model.train] epoch must be at least 1, got {}", epoch);
   const Callbacks& callbacks = options.train.callbacks;
   const int64_t batches = train_dataset->size();
-  const int64_t first = options.train.initial_epoch;
+  const std::optional<RunState>& resume = options.train.resume;
+  const int64_t first = resume ? resume->epoch : options.train.initial_epoch;
   auto context = make_ref<RunContext>(CallbackParams{
       .epoch_num = epoch,
       .batch_num = batches,
       .cur_epoch_num = first,
-      .cur_step_num = first * batches,
+      .cur_step_num = resume ? resume->step : first * batches,
+      .completed_epochs = first,
       .network = network_,
       .train_network = train_network_,
       .eval_network = eval_network_,
@@ -92,14 +106,15 @@ void Model::fit(int64_t epoch, const Ref<data::Dataset>& train_dataset,
       .train_dataset = train_dataset,
       .valid_dataset = valid_dataset,
       // An iterator that is sent elsewhere cannot know how many epochs are left from there.
-      .iterator = train_dataset->iterate({.epochs = options.train.resume_at ? -1 : epoch - first}),
+      .iterator = train_dataset->iterate({.epochs = resume ? -1 : epoch - first}),
       .dataset_sink_mode = options.train.dataset_sink_mode,
+      .resumed = resume.has_value(),
       .list_callback = callbacks,
   });
   CallbackParams& params = context->original_args();
-  if (options.train.resume_at) {
-    params.iterator->seek(*options.train.resume_at);
-    params.cur_step_num += options.train.resume_at->batch;
+  if (resume) {
+    params.iterator->seek(resume->data);
+    restore(callbacks, *resume);
   }
   train_network_->set_train();
   tell(*context, Turn::Begin);
@@ -121,6 +136,7 @@ void Model::fit(int64_t epoch, const Ref<data::Dataset>& train_dataset,
       params.metrics = evaluate(std::move(evaluation), callbacks);
       train_network_->set_train();
     }
+    if (!context->get_stop_requested()) params.completed_epochs = number;
     tell(*context, Turn::EpochEnd);
   }
   tell(*context, Turn::End);

@@ -1,7 +1,7 @@
 // Model: the training and evaluation loops over datasets.
 #pragma once
 
-#include "lamella/train/callback.h"
+#include "lamella/train/checkpoint.h"
 #include "lamella/train/metric.h"
 #include "lamella/train/step.h"
 
@@ -21,9 +21,9 @@ struct TrainOptions {
   Callbacks callbacks = {};
   bool dataset_sink_mode = false;  // accepted: batches are prepared ahead either way
   int64_t sink_size = -1;          // as above
-  // Where to go on, for a run that was stopped: epochs already made, and the place in the data.
-  int64_t initial_epoch = 0;
-  std::optional<data::Position> resume_at = {};
+  int64_t initial_epoch = 0;  // epochs already made
+  // Where to go on, for a run that was stopped: what train::resume gave.
+  std::optional<RunState> resume = {};
 };
 
 struct FitOptions {

@@ -2,6 +2,8 @@
 #include "lamella/train/monitor.h"
 
 #include <bit>
+#include <fstream>
+#include <sstream>
 
 #include "lamella/base/system/files.h"
 
@@ -59,19 +61,45 @@ double ProgressMonitor::samples_per_second() const {
   return seconds_ > 0 ? static_cast<double>(samples_) / seconds_ : 0;
 }
 
-void LossTrace::on_train_step_end(RunContext& context) {
-  const CallbackParams& params = context.original_args();
-  add(params.cur_step_num, static_cast<float>(loss_of(params)));
+namespace {
+
+std::string line_of(const LossTrace::Entry& entry) {
+  return fmt::format("{} {:08x}\n", entry.step, std::bit_cast<uint32_t>(entry.loss));
 }
 
-void LossTrace::dump(const std::string& path) const {
-  atomic_write_file(path, [&](FileWriter& file) {
+// The whole lines of steps up to `last`; a line that was cut short ends the file.
+std::vector<LossTrace::Entry> read_trace(const std::string& path, int64_t last) {
+  std::vector<LossTrace::Entry> entries;
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line) && !file.eof();) {
+    std::istringstream fields(line);
+    int64_t step = 0;
+    uint32_t bits = 0;
+    if (!(fields >> step >> std::hex >> bits) || step > last) break;
+    entries.push_back({step, std::bit_cast<float>(bits)});
+  }
+  return entries;
+}
+
+}  // namespace
+
+void LossTrace::on_train_begin(RunContext& context) {
+  const CallbackParams& params = context.original_args();
+  entries_.clear();
+  if (path_.empty()) return;
+  if (params.resumed) entries_ = read_trace(path_, params.cur_step_num);
+  atomic_write_file(path_, [&](FileWriter& file) {
     std::string lines;
-    for (const Entry& entry : entries_) {
-      lines += fmt::format("{} {:08x}\n", entry.step, std::bit_cast<uint32_t>(entry.loss));
-    }
+    for (const Entry& entry : entries_) lines += line_of(entry);
     file.write(lines);
   });
+  file_ = std::make_unique<FileWriter>(path_, FileWriter::Start::End);
+}
+
+void LossTrace::on_train_step_end(RunContext& context) {
+  const CallbackParams& params = context.original_args();
+  entries_.push_back({params.cur_step_num, static_cast<float>(loss_of(params))});
+  if (file_) file_->write(line_of(entries_.back()));
 }
 
 SummaryMonitor::SummaryMonitor(const std::string& folder, int64_t every_steps)

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "lamella/base/system/files.h"
 #include "lamella/io/event_writer.h"
 #include "lamella/io/progress.h"
 #include "lamella/train/callback.h"
@@ -37,6 +38,11 @@ class LAMELLA_API ProgressMonitor : public Callback {
 // Every step's loss, in the bits of its dtype float32.
 class LAMELLA_API LossTrace : public Callback {
  public:
+  // With a path, each step is also a line of that file, as soon as it is made: its number and the
+  // loss's bits as 8 hexadecimal digits. A resumed run keeps the lines of the steps before it.
+  explicit LossTrace(std::string path = {}) : path_(std::move(path)) {}
+  // Throws Io if the file cannot be written.
+  void on_train_begin(RunContext& context) override;
   void on_train_step_end(RunContext& context) override;
 
   struct Entry {
@@ -44,11 +50,10 @@ class LAMELLA_API LossTrace : public Callback {
     float loss;
   };
   const std::vector<Entry>& entries() const { return entries_; }
-  void add(int64_t step, float loss) { entries_.push_back({step, loss}); }
-  // One line a step: its number and the loss's bits as 8 hexadecimal digits. Throws Io.
-  void dump(const std::string& path) const;
 
  private:
+  std::string path_;
+  std::unique_ptr<FileWriter> file_;
   std::vector<Entry> entries_;
 };
 

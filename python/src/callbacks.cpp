@@ -6,7 +6,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include "lamella/train/checkpoint.h"
+#include "lamella/train/model_checkpoint.h"
 #include "lamella/train/monitor.h"
 
 namespace nb = nanobind;

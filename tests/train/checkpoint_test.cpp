@@ -1,22 +1,12 @@
-// Saving, loading, and going on as if a run had not stopped.
+// Saving and loading parameters.
 #include "lamella/train/checkpoint.h"
 
-#include <filesystem>
-
+#include "tests/train/checkpoint_testing.h"
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "lamella/data/config.h"
-#include "lamella/data/source.h"
-#include "lamella/ir/window.h"
 #include "lamella/nn/container.h"
 #include "lamella/nn/dense.h"
-#include "lamella/nn/dropout.h"
-#include "lamella/nn/loss.h"
-#include "lamella/nn/normalization.h"
-#include "lamella/optim/adam.h"
-#include "lamella/train/model.h"
-#include "lamella/train/monitor.h"
 
 namespace lamella::train {
 namespace {
@@ -24,55 +14,8 @@ namespace {
 using nn::Parameters;
 using testing::ElementsAre;
 using testing::HasSubstr;
-
-class CheckpointTest : public testing::Test {
- protected:
-  CheckpointTest()
-      : folder_(std::filesystem::path(testing::TempDir()) /
-                testing::UnitTest::GetInstance()->current_test_info()->name()) {
-    std::filesystem::remove_all(folder_);
-    std::filesystem::create_directories(folder_);
-  }
-  ~CheckpointTest() override { std::filesystem::remove_all(folder_); }
-  std::string path(const std::string& name) const { return (folder_ / name).string(); }
-  std::vector<std::string> files() const {
-    std::vector<std::string> names;
-    for (const auto& entry : std::filesystem::directory_iterator(folder_)) {
-      names.push_back(entry.path().filename().string());
-    }
-    std::sort(names.begin(), names.end());
-    return names;
-  }
-
-  std::filesystem::path folder_;
-};
-
-Ref<nn::Cell> network() {
-  return make_ref<nn::SequentialCell>(std::vector<Ref<nn::Cell>>{
-      make_ref<nn::Dense>(4, 8, nn::DenseOptions{.activation = "relu"}),
-      make_ref<nn::BatchNorm1d>(8), make_ref<nn::Dropout>(), make_ref<nn::Dense>(8, 3)});
-}
-
-// 40 samples of 4 numbers with labels, in batches of 8, shuffled.
-Ref<data::Dataset> samples() {
-  std::vector<float> numbers(160);
-  std::vector<int32_t> labels(40);
-  for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<float>(i % 7) - 3;
-  for (size_t i = 0; i < labels.size(); ++i) labels[i] = static_cast<int32_t>(i % 3);
-  return make_ref<data::NumpySlicesDataset>(std::vector{data::Array::of<float>(numbers, {40, 4}),
-                                                        data::Array::of<int32_t>(labels, {40})},
-                                            std::vector<std::string>{"x", "label"},
-                                            data::SourceOptions{.shuffle = true})
-      ->batch(8);
-}
-
-Ref<Model> model_of(const Ref<nn::Cell>& net) {
-  return make_ref<Model>(
-      net, ModelOptions{.loss_fn = make_ref<nn::SoftmaxCrossEntropyWithLogits>(nn::Labels::Classes,
-                                                                               nn::Reduction::Mean),
-                        .optimizer = make_ref<optim::Adam>(net->trainable_params()),
-                        .metrics = {{"accuracy", get_metric("accuracy")}}});
-}
+using testing_support::CheckpointTest;
+using testing_support::network;
 
 TEST_F(CheckpointTest, GivesBackWhatWasSaved) {
   const auto net = network();
@@ -126,58 +69,6 @@ TEST_F(CheckpointTest, LeavesOutWhatOnlyOneSideHas) {
 
 TEST_F(CheckpointTest, RefusesFilesThatAreNone) {
   EXPECT_THROW(load_checkpoint(path("missing.ckpt")), Error);
-}
-
-TEST_F(CheckpointTest, KeepsTheLastOnesUnderTheirNames) {
-  const auto model = model_of(network());
-  const auto checkpoints = make_ref<ModelCheckpoint>(
-      "net", folder_.string(),
-      CheckpointConfig{.save_checkpoint_steps = 2, .keep_checkpoint_max = 3});
-  model->train(2, samples(), {.callbacks = {checkpoints}});
-  EXPECT_THAT(files(), ElementsAre("net-2_1.ckpt", "net-2_3.ckpt", "net-2_5.ckpt"));
-  model->train(1, samples(), {.callbacks = {checkpoints}});
-  EXPECT_TRUE(std::filesystem::exists(path("net_1-1_2.ckpt")));
-}
-
-TEST_F(CheckpointTest, AResumedRunIsTheRunThatNeverStopped) {
-  const auto losses_of = [](const Ref<LossTrace>& trace) {
-    std::vector<float> losses;
-    for (const auto& entry : trace->entries()) losses.push_back(entry.loss);
-    return losses;
-  };
-  const auto seeded = [] {
-    set_seed(11);
-    data::config::set_seed(12);
-  };
-  seeded();
-  const auto whole = make_ref<LossTrace>();
-  model_of(network())->train(3, samples(), {.callbacks = {whole}});
-
-  class StopAt : public Callback {
-   public:
-    void on_train_step_end(RunContext& context) override {
-      if (context.original_args().cur_step_num == 7) context.request_stop();
-    }
-  };
-  seeded();
-  const auto checkpoints = make_ref<ModelCheckpoint>("net", folder_.string(),
-                                                     CheckpointConfig{.save_checkpoint_steps = 7});
-  model_of(network())->train(3, samples(), {.callbacks = {checkpoints, make_ref<StopAt>()}});
-
-  set_seed(99);
-  const auto net = network();
-  const auto model = model_of(net);
-  const Checkpoint loaded = load_checkpoint(path("net-2_2.ckpt"));
-  load_param_into_net(*model->train_network(), loaded, Match::Strict);
-  set_random_state(loaded.run->random);
-  data::config::set_seed(12);
-  const auto rest = make_ref<LossTrace>();
-  model->train(
-      3, samples(),
-      {.callbacks = {rest}, .initial_epoch = loaded.run->epoch, .resume_at = loaded.run->data});
-  std::vector<float> expected = losses_of(whole);
-  expected.erase(expected.begin(), expected.begin() + 7);
-  EXPECT_EQ(losses_of(rest), expected);
 }
 
 }  // namespace

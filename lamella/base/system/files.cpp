@@ -38,8 +38,9 @@ std::string folder_of(const std::string& path) {
 
 }  // namespace
 
-FileWriter::FileWriter(const std::string& path)
-    : FileWriter(path, open_file(path, O_WRONLY | O_CREAT | O_TRUNC)) {}
+FileWriter::FileWriter(const std::string& path, Start start)
+    : FileWriter(path, open_file(path, O_WRONLY | O_CREAT |
+                                           (start == Start::Empty ? O_TRUNC : O_APPEND))) {}
 
 FileWriter::FileWriter(std::string path, int descriptor)
     : path_(std::move(path)), descriptor_(descriptor) {}

@@ -15,8 +15,10 @@ namespace lamella {
 // A file open for writing. Every failure throws Io with the file's name and the system's reason.
 class LAMELLA_API FileWriter {
  public:
-  // Creates the file, or empties it.
-  explicit FileWriter(const std::string& path);
+  enum class Start : uint8_t { Empty, End };  // of a file that exists
+
+  // Creates the file, or writes one that exists anew, or goes on at its end.
+  explicit FileWriter(const std::string& path, Start start = Start::Empty);
   FileWriter(const FileWriter&) = delete;
   FileWriter& operator=(const FileWriter&) = delete;
   ~FileWriter();
