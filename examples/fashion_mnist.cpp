@@ -8,6 +8,7 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
+#include "lamella/amp/loss_scale.h"
 #include "lamella/base/parallel.h"
 #include "lamella/data/config.h"
 #include "lamella/data/mnist.h"
@@ -37,10 +38,15 @@ struct Options {
   int64_t epochs = 5;
   int64_t batch_size = 64;
   int64_t steps = 0;
+  int64_t images = 0;
   int64_t window = -1;
   uint64_t seed = 42;
   double learning_rate = 0.002;
+  double loss_scale = 0;
+  int64_t accumulate = 1;
+  int64_t save_steps = 0;
   bool loop = false;
+  bool resume = false;
 };
 
 constexpr int kBadInput = 2;
@@ -82,7 +88,8 @@ class Net : public nn::Cell {
 // Images as float32 [N, 1, 28, 28] in [-1, 1] or so, labels int32 [N].
 Ref<data::Dataset> batches(const Options& options, data::Usage usage) {
   const bool training = usage == data::Usage::Train;
-  const data::SourceOptions source{.shuffle = training};
+  data::SourceOptions source{.shuffle = training};
+  if (training && options.images > 0) source.num_samples = options.images;
   return make_ref<data::FashionMnistDataset>(options.data, usage, source)
       ->map({make_ref<data::Rescale>(1 / 255.0f, 0.0f),
              make_ref<data::Normalize>(std::vector<float>{0.2860f}, std::vector<float>{0.3530f}),
@@ -104,9 +111,22 @@ class StopAfter : public train::Callback {
   int64_t steps_;
 };
 
-// Keeps the metrics of each epoch for the report.
+// Keeps the metrics of each epoch for the report, also over a stop of the run.
 class MetricCurves : public train::Callback {
  public:
+  std::map<std::string, std::string> state() const override {
+    std::map<std::string, std::string> state;
+    for (const auto& [name, curve] : curves) {
+      state[name] = nlohmann::json{curve.x, curve.y}.dump();
+    }
+    return state;
+  }
+  void restore(const std::map<std::string, std::string>& state) override {
+    for (const auto& [name, text] : state) {
+      const auto points = nlohmann::json::parse(text);
+      curves[name] = {.name = name, .x = points[0], .y = points[1]};
+    }
+  }
   void on_train_epoch_end(train::RunContext& context) override {
     for (const auto& [name, value] : context.original_args().metrics) {
       io::Curve& curve = curves[name];
@@ -122,32 +142,45 @@ struct Run {
   Ref<Net> network = make_ref<Net>();
   Ref<train::Model> model;
   Ref<optim::Adam> optimizer;
-  Ref<train::LossTrace> losses = make_ref<train::LossTrace>();
+  Ref<train::LossTrace> losses;
   Ref<train::ProgressMonitor> progress;
   Ref<train::ModelCheckpoint> checkpoints;
   Ref<train::SummaryMonitor> summary;
   Ref<MetricCurves> metrics = make_ref<MetricCurves>();
 };
 
+std::string checkpoint_folder(const Options& options) {
+  return options.output + "/checkpoints";
+}
+
 Run make_run(const Options& options, int64_t total_steps) {
   Run run;
-  const auto schedule = make_ref<optim::CosineDecayLR>(0.0, options.learning_rate, total_steps);
+  const auto schedule =
+      make_ref<optim::CosineDecayLR>(0.0, options.learning_rate, total_steps / options.accumulate);
   run.optimizer = make_ref<optim::Adam>(
       run.network->trainable_params(),
       optim::AdamOptions{.learning_rate = Ref<optim::LearningRateSchedule>(schedule)});
   const auto loss =
       make_ref<nn::SoftmaxCrossEntropyWithLogits>(nn::Labels::Classes, nn::Reduction::Mean);
-  run.model = make_ref<train::Model>(
-      run.network, train::ModelOptions{.loss_fn = loss,
-                                       .optimizer = run.optimizer,
-                                       .metrics = {{"accuracy", train::get_metric("accuracy")},
-                                                   {"loss", train::get_metric("loss")}}});
+  train::ModelOptions model{
+      .loss_fn = loss,
+      .optimizer = run.optimizer,
+      .metrics = {{"accuracy", train::get_metric("accuracy")}, {"loss", train::get_metric("loss")}},
+      .accumulation_steps = options.accumulate};
+  if (options.loss_scale > 0) {
+    model.loss_scale = make_ref<amp::DynamicLossScaleUpdate>(options.loss_scale, 2, 50);
+  }
+  run.model = make_ref<train::Model>(run.network, model);
   const bool every_loss = !options.dump_losses.empty();
   run.progress = make_ref<train::ProgressMonitor>(every_loss ? 1 : 10);
+  run.losses = make_ref<train::LossTrace>(options.dump_losses);
+  const int64_t steps_an_epoch = total_steps / options.epochs;
   run.checkpoints = make_ref<train::ModelCheckpoint>(
-      "fashion_mnist", options.output + "/checkpoints",
-      train::CheckpointConfig{.save_checkpoint_steps = total_steps / options.epochs,
-                              .keep_checkpoint_max = 2});
+      "fashion_mnist", checkpoint_folder(options),
+      train::CheckpointConfig{
+          .save_checkpoint_steps = options.save_steps > 0 ? options.save_steps : steps_an_epoch,
+          .keep_checkpoint_max = 2,
+          .async_save = true});
   run.summary = make_ref<train::SummaryMonitor>(options.output + "/events");
   return run;
 }
@@ -171,7 +204,7 @@ void train_by_loop(Run& run, const Options& options, const Ref<data::Dataset>& t
                             .iterator = training->iterate({.epochs = options.epochs}),
                             .list_callback = callbacks_of(run, options)});
   train::CallbackParams& now = context->original_args();
-  const Ref<nn::Cell>& step = run.model->train_network();
+  const Ref<train::TrainOneStepCell>& step = run.model->train_network();
   train::tell(*context, train::Turn::Begin);
   while (now.cur_epoch_num < options.epochs && !context->get_stop_requested()) {
     ++now.cur_epoch_num;
@@ -184,10 +217,24 @@ void train_by_loop(Run& run, const Options& options, const Ref<data::Dataset>& t
       now.net_outputs = (*step)(train::tensors_of(*row));
       train::tell(*context, train::Turn::StepEnd);
     }
+    if (train::GradientAccumulation* const sums = step->accumulation()) sums->finish();
     now.metrics = run.model->eval(test);
+    now.completed_epochs = now.cur_epoch_num;
     train::tell(*context, train::Turn::EpochEnd);
   }
   train::tell(*context, train::Turn::End);
+}
+
+// Where an earlier run of the same output folder stopped, if this one is to go on there.
+std::optional<train::RunState> stopped_run(const Run& run, const Options& options) {
+  if (!options.resume) return {};
+  const auto newest = train::newest_checkpoint(checkpoint_folder(options));
+  if (!newest) {
+    std::fprintf(stderr, "fashion_mnist: no checkpoint yet in %s: from the beginning\n",
+                 checkpoint_folder(options).c_str());
+    return {};
+  }
+  return train::resume(*run.model->train_network(), *newest);
 }
 
 void write_report(const Run& run, const Options& options, const std::string& path, double seconds) {
@@ -241,17 +288,15 @@ void train_and_report(const Options& options) {
   Window::of_thread().set_limits(limits);
 
   Run run = make_run(options, training->size() * options.epochs);
-  // Written again at the end; a place that cannot be written is better known now.
-  if (!options.dump_losses.empty()) run.losses->dump(options.dump_losses);
   const double began = train::settled_seconds();
   if (options.loop) {
     train_by_loop(run, options, training, test);
   } else {
-    run.model->fit(options.epochs, training, test,
-                   {.train = {.callbacks = callbacks_of(run, options)}});
+    run.model->fit(
+        options.epochs, training, test,
+        {.train = {.callbacks = callbacks_of(run, options), .resume = stopped_run(run, options)}});
   }
   const double seconds = train::settled_seconds() - began;
-  if (!options.dump_losses.empty()) run.losses->dump(options.dump_losses);
   const std::string report = options.output + "/report.html";
   write_report(run, options, report, seconds);
   const auto& metrics = run.metrics->curves;
@@ -289,6 +334,8 @@ int main(int argc, char** argv) {
       ->capture_default_str();
   app.add_option("--steps", options.steps, "stop after so many steps (0: no)")
       ->check(CLI::NonNegativeNumber);
+  app.add_option("--images", options.images, "training images of an epoch (0: all)")
+      ->check(CLI::NonNegativeNumber);
   app.add_option("--learning-rate", options.learning_rate, "rate of the first step")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
@@ -300,6 +347,16 @@ int main(int argc, char** argv) {
   app.add_option("--window", options.window, "run after every so many operations (1: each alone)")
       ->check(CLI::NonNegativeNumber);
   app.add_flag("--loop", options.loop, "a loop over batches instead of Model::fit");
+  app.add_option("--loss-scale", options.loss_scale,
+                 "first scale of losses, which then follows the gradients (0: none)")
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("--accumulate", options.accumulate, "batches of one step of the optimizer")
+      ->check(CLI::Range(1, 1000));
+  app.add_option("--save-steps", options.save_steps,
+                 "save a checkpoint every so many batches (0: every epoch)")
+      ->check(CLI::NonNegativeNumber);
+  app.add_flag("--resume", options.resume, "go on where a run with the same output folder stopped")
+      ->excludes("--loop");
   app.add_option("--dump-losses", options.dump_losses,
                  "file for one line a step: its number and the loss's bits in hexadecimal");
   try {

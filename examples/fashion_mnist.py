@@ -5,6 +5,7 @@ printed is JSON. Its losses are those of examples/fashion_mnist.cpp, bit for bit
 """
 
 import argparse
+import glob
 import json
 import os
 import struct
@@ -18,6 +19,7 @@ parser.add_argument("--output", default="output/fashion_mnist", help="folder for
 parser.add_argument("--epochs", type=int, default=5, help="passes over the training images")
 parser.add_argument("--batch-size", type=int, default=64, help="images a step")
 parser.add_argument("--steps", type=int, default=0, help="stop after so many steps (0: no)")
+parser.add_argument("--images", type=int, default=0, help="images of an epoch (0: all)")
 parser.add_argument("--learning-rate", type=float, default=0.002, help="rate of the first step")
 parser.add_argument("--seed", type=int, default=42, help="of weights, dropout and order")
 parser.add_argument("--mode", choices=["pynative", "graph"], default="pynative")
@@ -26,9 +28,22 @@ parser.add_argument(
     "--loop", action="store_true", help="a loop over batches instead of Model.train"
 )
 parser.add_argument(
+    "--loss-scale", type=float, default=0, help="first scale of losses, which then follows the "
+    "gradients (0: none)",
+)  # fmt: skip
+parser.add_argument("--accumulate", type=int, default=1, help="batches of one optimizer step")
+parser.add_argument(
+    "--save-steps", type=int, default=0, help="save every so many batches (0: every epoch)"
+)
+parser.add_argument(
+    "--resume", action="store_true", help="go on where a run with this output folder stopped"
+)
+parser.add_argument(
     "--dump-losses", help="file for one line a step: its number and the loss's bits"
 )
 options = parser.parse_args()
+if options.loop and (options.resume or options.loss_scale or options.accumulate > 1):
+    parser.error("--loop is the plain loop: without --resume, --loss-scale and --accumulate")
 if options.window is not None:
     os.environ["LAMELLA_WINDOW"] = str(options.window)
 
@@ -39,6 +54,7 @@ from mindspore.dataset import vision  # noqa: E402
 from mindspore.train import (  # noqa: E402
     Callback,
     CheckpointConfig,
+    DynamicLossScaleManager,
     Model,
     ModelCheckpoint,
 )
@@ -69,7 +85,9 @@ class Net(nn.Cell):
 
 def batches(usage, batch_size, drop_remainder):
     """Images as float32 [N, 1, 28, 28], labels as int32 [N]."""
-    dataset = ds.FashionMnistDataset(options.data, usage=usage, shuffle=usage == "train")
+    training = usage == "train"
+    count = options.images or None if training else None
+    dataset = ds.FashionMnistDataset(options.data, usage, count, shuffle=training)
     transforms = [
         vision.Rescale(1 / 255, 0.0),
         vision.Normalize([0.2860], [0.3530], is_hwc=True),
@@ -80,26 +98,41 @@ def batches(usage, batch_size, drop_remainder):
 
 
 class LossTrace(Callback):
-    """Keeps every step's loss, and stops the training after a number of steps."""
+    """Writes every step's loss as it is made, and stops the training after a number of steps."""
 
-    def __init__(self):
+    def __init__(self, path):
         super().__init__()
-        self.losses = []
+        self.losses, self.path, self.file = [], path, None
+
+    def open(self, steps_made=0):
+        """A run that goes on keeps the lines of the steps before it."""
+        lines = []
+        if self.path and steps_made and os.path.exists(self.path):
+            with open(self.path) as file:
+                lines = [line for line in file if line.endswith("\n")][:steps_made]
+        self.losses = [struct.unpack("<f", bytes.fromhex(x.split()[1])[::-1])[0] for x in lines]
+        if self.path:
+            with open(self.path + ".new", "w") as file:
+                file.writelines(lines)
+            os.replace(self.path + ".new", self.path)
+            self.file = open(self.path, "a", buffering=1)
+
+    def on_train_begin(self, run_context):
+        self.open(run_context.original_args().cur_step_num)
 
     def on_train_step_end(self, run_context):
-        self.add(run_context.original_args().net_outputs)
+        loss = run_context.original_args().net_outputs
+        self.add(loss[0] if isinstance(loss, tuple) else loss)
         if len(self.losses) == options.steps:
             run_context.request_stop()
 
     def add(self, loss):
         self.losses.append(float(loss.asnumpy()))
-        if len(self.losses) % 100 == 0:
-            print(f"step {len(self.losses)}  loss {self.losses[-1]:.4f}", flush=True)
-
-    def dump(self, path):
-        with open(path, "w") as file:
-            for step, loss in enumerate(self.losses, 1):
-                file.write(f"{step} {struct.unpack('<I', struct.pack('<f', loss))[0]:08x}\n")
+        step, bits = len(self.losses), struct.pack(">f", self.losses[-1]).hex()
+        if self.file:
+            self.file.write(f"{step} {bits}\n")
+        if step % 100 == 0:
+            print(f"step {step}  loss {self.losses[-1]:.4f}", flush=True)
 
 
 def train_by_loop(network, loss_fn, optimizer, dataset, trace):
@@ -109,6 +142,7 @@ def train_by_loop(network, loss_fn, optimizer, dataset, trace):
         return loss_fn(network(images), labels)
 
     step = ms.value_and_grad(forward, None, optimizer.parameters)
+    trace.open()
     network.set_train()
     for images, labels in dataset.create_tuple_iterator(num_epochs=options.epochs):
         loss, gradients = step(images, labels)
@@ -127,21 +161,37 @@ steps_an_epoch = training.get_dataset_size()
 
 network = Net()
 loss_fn = nn.SoftmaxCrossEntropyWithLogits(sparse=True, reduction="mean")
-rate = nn.CosineDecayLR(0.0, options.learning_rate, steps_an_epoch * options.epochs)
+updates = steps_an_epoch * options.epochs // options.accumulate
+rate = nn.CosineDecayLR(0.0, options.learning_rate, updates)
 optimizer = nn.Adam(network.trainable_params(), learning_rate=rate)
-model = Model(network, loss_fn, optimizer, metrics={"accuracy", "loss"})
-trace = LossTrace()
+scaling = {}
+if options.loss_scale:
+    scaling["loss_scale_manager"] = DynamicLossScaleManager(options.loss_scale, 2, 50)
+model = Model(
+    network, loss_fn, optimizer, metrics={"accuracy", "loss"},
+    accumulation_steps=options.accumulate, **scaling,
+)  # fmt: skip
+trace = LossTrace(options.dump_losses)
 
 began = time.time()
 if options.loop:
     train_by_loop(network, loss_fn, optimizer, training, trace)
 else:
-    config = CheckpointConfig(save_checkpoint_steps=steps_an_epoch, keep_checkpoint_max=2)
-    checkpoints = ModelCheckpoint("fashion_mnist", f"{options.output}/checkpoints", config)
-    model.train(options.epochs, training, callbacks=[trace, checkpoints])
+    config = CheckpointConfig(
+        save_checkpoint_steps=options.save_steps or steps_an_epoch,
+        keep_checkpoint_max=2,
+        async_save=True,
+    )
+    folder = f"{options.output}/checkpoints"
+    checkpoints = ModelCheckpoint("fashion_mnist", folder, config)
+    stopped = options.resume and glob.glob(f"{glob.escape(folder)}/*.ckpt")
+    model.train(
+        options.epochs,
+        training,
+        callbacks=[trace, checkpoints],
+        resume_from=folder if stopped else None,
+    )
 seconds = time.time() - began
-if options.dump_losses:
-    trace.dump(options.dump_losses)
 metrics = model.eval(test)
 print(
     json.dumps(

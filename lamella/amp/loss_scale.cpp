@@ -22,8 +22,8 @@ Tensor all_finite(const nn::Tensors& tensors) {
 LossScaleUpdate::LossScaleUpdate(double initial_scale)
     : Layer(nn::NamePrefix::None), initial_scale_(initial_scale) {
   if (!(initial_scale >= 1) || !std::isfinite(static_cast<float>(initial_scale))) {
-    fail(ErrorKind::Value,
-         "[loss scale] the scale must be at least 1 and a float32 number, got {}", initial_scale);
+    fail(ErrorKind::Value, "[loss scale] the scale must be at least 1 and a float32 number, got {}",
+         initial_scale);
   }
 }
 
@@ -44,16 +44,15 @@ DynamicLossScaleUpdate::DynamicLossScaleUpdate(double initial_scale, double fact
   if (window < 1) {
     fail(ErrorKind::Value, "[{}] scale_window must be at least 1, got {}", class_name(), window);
   }
-  add_parameter("good_steps",
-                make_ref<nn::Parameter>(nn::filled({DType::Int32, Layout::RowMajor, {}}, 0),
-                                        "good_steps", nn::ParameterOptions{.requires_grad = false}));
+  add_parameter("good_steps", make_ref<nn::Parameter>(
+                                  nn::filled({DType::Int32, Layout::RowMajor, {}}, 0), "good_steps",
+                                  nn::ParameterOptions{.requires_grad = false}));
 }
 
 void DynamicLossScaleUpdate::adjust(const Tensor& scale, const Tensor& finite) {
   const Tensor& good_steps = own_parameter("good_steps")->tensor();
   const Tensor zero = Tensor::scalar(DType::Int32, 0);
-  const Tensor counted =
-      ops::where(finite, ops::mod(good_steps + int64_t{1}, window_), zero);
+  const Tensor counted = ops::where(finite, ops::mod(good_steps + int64_t{1}, window_), zero);
   const Tensor grown = scale * factor_;
   const Tensor grows = ops::logical_and(ops::equal(counted, zero), ops::isfinite(grown));
   const Tensor smaller = ops::maximum(scale / factor_, 1.0);

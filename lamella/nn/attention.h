@@ -57,6 +57,7 @@ class LAMELLA_API MultiheadAttention : public Layer {
   MultiheadAttention(int64_t embed_dim, int64_t num_heads,
                      const MultiheadAttentionOptions& options = {});
   std::string class_name() const override { return "MultiheadAttention"; }
+  PrecisionNeed precision_need() const override { return PrecisionNeed::Gains; }
   std::string description() const override;
 
   struct Output {

@@ -76,6 +76,7 @@ Tensors Cell::call(const Tensors& inputs, SourceLocation location) {
     given = &replaced;
   }
   Tensors outputs = compute_dtype_ ? construct(cast_inputs(*given)) : construct(*given);
+  if (gives_float32_) widen(outputs);
   for (const ForwardHook& hook : hooks_) {
     if (std::optional<Tensors> other = hook(*this, *given, outputs)) outputs = std::move(*other);
   }
@@ -187,6 +188,14 @@ Cell& Cell::own_cell(std::string_view name) const {
 void Cell::fail_class(std::string_view name) const {
   fail(ErrorKind::Type, "[{}] '{}' must be of another class than {}", class_name(), name,
        own_cell(name).class_name());
+}
+
+void Cell::widen(Tensors& outputs) const {
+  for (Tensor& output : outputs) {
+    if (output.defined() && is_low_precision(output.dtype())) {
+      output = ops::cast(output, DType::Float32);
+    }
+  }
 }
 
 Tensor Cell::in_compute_dtype(const Parameter& parameter) const {
@@ -406,7 +415,7 @@ std::vector<uint64_t> Cell::state_digest() {
   for (const auto& [path, cell] : cells_and_names()) {
     add(hash(path));
     add_address(cell);
-    add(cell->training_ | cell->requires_grad_ << 1);
+    add(cell->training_ | cell->requires_grad_ << 1 | cell->gives_float32_ << 2);
     add(cell->compute_dtype_ ? static_cast<int>(*cell->compute_dtype_) : -1);
     add(cell->pre_hooks_.size() + cell->hooks_.size());
     add_address(cell->backward_hooks_.get());
@@ -460,6 +469,12 @@ Cell& Cell::to_float(DType dtype) {
   }
   note_change();
   for (const auto& [path, cell] : cells_and_names()) cell->compute_dtype_ = dtype;
+  return *this;
+}
+
+Cell& Cell::give_float32() {
+  note_change();
+  gives_float32_ = true;
   return *this;
 }
 

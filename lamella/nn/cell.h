@@ -46,6 +46,13 @@ using BackwardPreHook =
     std::function<std::optional<Tensors>(Cell&, const Tensors& output_gradients)>;
 class BackwardHooks;
 
+// How a cell takes to 16-bit floats, for automatic mixed precision.
+enum class PrecisionNeed : uint8_t {
+  Any,      // computes in whatever it is given
+  Gains,    // faster and safe in 16 bits: products of matrices
+  Float32,  // its sums need float32: normalisation
+};
+
 template <typename T>
 using Named = std::vector<std::pair<std::string, T>>;
 
@@ -64,6 +71,7 @@ class LAMELLA_API Cell : public Object {
   virtual std::string class_name() const { return "Cell"; }
   // Its arguments in short, for printing: "3, 16, kernel_size=(3, 3)".
   virtual std::string description() const { return {}; }
+  virtual PrecisionNeed precision_need() const { return PrecisionNeed::Any; }
 
   // ---- Calling ----
 
@@ -158,6 +166,9 @@ class LAMELLA_API Cell : public Object {
   // (Type otherwise).
   Cell& to_float(DType dtype);
   std::optional<DType> compute_dtype() const { return compute_dtype_; }
+  // Casts outputs of this cell alone that are 16-bit floats to float32.
+  Cell& give_float32();
+  bool gives_float32() const { return gives_float32_; }
 
  protected:
   // What `construct` uses, by name: the parts that are there now. Each throws Value if there is
@@ -188,6 +199,7 @@ class LAMELLA_API Cell : public Object {
   void place_below(const std::string& prefix);
   void put_cell(const std::string& name, Ref<Cell> cell);
   Tensors cast_inputs(const Tensors& inputs) const;
+  void widen(Tensors& outputs) const;
 
   Named<Ref<Cell>> children_;
   Named<Ref<Parameter>> parameters_;
@@ -202,6 +214,7 @@ class LAMELLA_API Cell : public Object {
   bool training_ = false;
   bool requires_grad_ = false;
   std::optional<DType> compute_dtype_;
+  bool gives_float32_ = false;
   // The layer path under the caller's path it was last called from.
   const char* outer_path_ = nullptr;
   const char* path_ = nullptr;

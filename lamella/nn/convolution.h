@@ -26,6 +26,7 @@ class LAMELLA_API Conv2d : public Layer {
   Conv2d(int64_t in_channels, int64_t out_channels, Pair kernel_size,
          const Conv2dOptions& options = {});
   std::string class_name() const override { return "Conv2d"; }
+  PrecisionNeed precision_need() const override { return PrecisionNeed::Gains; }
   std::string description() const override;
   using Cell::construct;
   Tensor construct(const Tensor& x) override;
@@ -59,6 +60,7 @@ class LAMELLA_API Conv2dTranspose : public Layer {
   Conv2dTranspose(int64_t in_channels, int64_t out_channels, Pair kernel_size,
                   const Conv2dTransposeOptions& options = {});
   std::string class_name() const override { return "Conv2dTranspose"; }
+  PrecisionNeed precision_need() const override { return PrecisionNeed::Gains; }
   using Cell::construct;
   Tensor construct(const Tensor& x) override;
 

@@ -37,6 +37,7 @@ class LAMELLA_API Dense : public Layer {
  public:
   Dense(int64_t in_channels, int64_t out_channels, const DenseOptions& options = {});
   std::string class_name() const override { return "Dense"; }
+  PrecisionNeed precision_need() const override { return PrecisionNeed::Gains; }
   std::string description() const override;
   using Cell::construct;
   Tensor construct(const Tensor& x) override;

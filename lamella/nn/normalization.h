@@ -27,6 +27,7 @@ struct BatchNormOptions {
 // [num_features].
 class LAMELLA_API BatchNorm : public Layer {
  public:
+  PrecisionNeed precision_need() const override { return PrecisionNeed::Float32; }
   std::string description() const override;
   using Cell::construct;
   Tensor construct(const Tensor& x) override;
@@ -82,6 +83,7 @@ class LAMELLA_API LayerNorm : public Layer {
  public:
   explicit LayerNorm(const Shape& normalized_shape, const LayerNormOptions& options = {});
   std::string class_name() const override { return "LayerNorm"; }
+  PrecisionNeed precision_need() const override { return PrecisionNeed::Float32; }
   std::string description() const override;
   using Cell::construct;
   Tensor construct(const Tensor& x) override;
@@ -108,6 +110,7 @@ class LAMELLA_API GroupNorm : public Layer {
  public:
   GroupNorm(int64_t num_groups, int64_t num_channels, const GroupNormOptions& options = {});
   std::string class_name() const override { return "GroupNorm"; }
+  PrecisionNeed precision_need() const override { return PrecisionNeed::Float32; }
   std::string description() const override;
   using Cell::construct;
   Tensor construct(const Tensor& x) override;

@@ -35,6 +35,7 @@ struct RecurrentOptions {
 // dtypes).
 class LAMELLA_API Recurrent : public Layer {
  public:
+  PrecisionNeed precision_need() const override { return PrecisionNeed::Gains; }
   std::string description() const override;
 
   struct Output {
@@ -124,6 +125,7 @@ struct RecurrentCellOptions {
 // outputs: the states after the step. Parameters weight_ih, weight_hh, bias_ih, bias_hh as above.
 class LAMELLA_API RecurrentCell : public Layer {
  public:
+  PrecisionNeed precision_need() const override { return PrecisionNeed::Gains; }
   std::string description() const override;
   using Cell::construct;
   Tensors construct(const Tensors& inputs) override;

@@ -209,8 +209,8 @@ Tensors called_at_each_replay(nn::Cell& owner, const Tensors& operands,
   std::vector<Ref<Value>> given;
   for (const Tensor& operand : operands) given.push_back(operand.value());
   tracer->called(
-      [function, held = Ref<nn::Cell>(&owner), line = current_call_site()](
-          std::span<const Ref<Value>> values) {
+      [function, held = Ref<nn::Cell>(&owner),
+       line = current_call_site()](std::span<const Ref<Value>> values) {
         const CallSiteScope site(line);
         Tensors again;
         for (const Ref<Value>& value : values) again.emplace_back(value);

@@ -25,8 +25,8 @@ struct CallbackParams {
   int64_t cur_epoch_num = 0;
   int64_t cur_step_num = 0;
   int64_t completed_epochs = 0;  // the evaluation after them included
-  Ref<nn::Cell> network;        // the user's network
-  Ref<nn::Cell> train_network;  // with loss and optimizer; what checkpoints hold
+  Ref<nn::Cell> network;         // the user's network
+  Ref<nn::Cell> train_network;   // with loss and optimizer; what checkpoints hold
   Ref<nn::Cell> eval_network;
   Ref<optim::Optimizer> optimizer;
   Ref<data::Dataset> train_dataset, valid_dataset;

@@ -28,18 +28,18 @@ bool accumulates_by_group(const optim::Optimizer& optimizer) {
 
 template <typename Updater>
 Ref<TrainOneStepCell> step_of(const Ref<nn::Cell>& network, const Ref<Updater>& updater,
-                              const Ref<amp::LossScaleUpdate>& loss_scale) {
-  if (!loss_scale) return make_ref<TrainOneStepCell>(network, updater);
-  return Ref<TrainOneStepCell>(new TrainOneStepWithLossScaleCell(network, updater, loss_scale));
+                              const ModelOptions& options) {
+  if (!options.loss_scale) return make_ref<TrainOneStepCell>(network, updater, options.sens);
+  return Ref<TrainOneStepCell>(
+      new TrainOneStepWithLossScaleCell(network, updater, options.loss_scale));
 }
 
 Ref<TrainOneStepCell> training_step(const Ref<nn::Cell>& network, const ModelOptions& options) {
   if (options.accumulation_steps == 1 && !accumulates_by_group(*options.optimizer)) {
-    return step_of(network, options.optimizer, options.loss_scale);
+    return step_of(network, options.optimizer, options);
   }
-  const auto sums =
-      make_ref<GradientAccumulation>(options.optimizer, options.accumulation_steps);
-  return step_of(network, sums, options.loss_scale);
+  const auto sums = make_ref<GradientAccumulation>(options.optimizer, options.accumulation_steps);
+  return step_of(network, sums, options);
 }
 
 }  // namespace

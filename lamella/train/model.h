@@ -12,7 +12,8 @@ struct ModelOptions {
   Ref<optim::Optimizer> optimizer = {};
   Metrics metrics = {};
   Ref<nn::Cell> eval_network = {};  // none: network and loss_fn, giving (loss, outputs, label)
-  Ref<amp::LossScaleUpdate> loss_scale = {};  // none: losses are not scaled
+  Ref<amp::LossScaleUpdate> loss_scale = {};  // none: no step is left out
+  double sens = 1;  // a scale that the optimizer divides by, instead of loss_scale
   // The micro-batches of one step of the optimizer. What is left at the end of an epoch is a step.
   int64_t accumulation_steps = 1;
 };
@@ -21,7 +22,7 @@ struct TrainOptions {
   Callbacks callbacks = {};
   bool dataset_sink_mode = false;  // accepted: batches are prepared ahead either way
   int64_t sink_size = -1;          // as above
-  int64_t initial_epoch = 0;  // epochs already made
+  int64_t initial_epoch = 0;       // epochs already made
   // Where to go on, for a run that was stopped: what train::resume gave.
   std::optional<RunState> resume = {};
 };

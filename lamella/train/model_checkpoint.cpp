@@ -108,9 +108,8 @@ void ModelCheckpoint::save(const CallbackParams& params) {
   saved_at_ = settled_seconds();
   std::erase(saved_, latest_);
   saved_.push_back(latest_);
-  writing_ = std::async(
-      config_.async_save ? std::launch::async : std::launch::deferred,
-      [snapshot = std::move(snapshot), path = latest_] { snapshot.write(path); });
+  writing_ = std::async(config_.async_save ? std::launch::async : std::launch::deferred,
+                        [snapshot = std::move(snapshot), path = latest_] { snapshot.write(path); });
   if (!config_.async_save) finish_writing();
 }
 
@@ -155,9 +154,10 @@ std::optional<std::string> newest_checkpoint(const std::string& path, const std:
 RunState resume(nn::Cell& train_network, const std::string& path) {
   const Checkpoint checkpoint = load_checkpoint(path);
   if (!checkpoint.run) {
-    fail(ErrorKind::Value,
-         "[resume] {} holds parameters, but not where a run stood: it was not saved during training",
-         path);
+    fail(
+        ErrorKind::Value,
+        "[resume] {} holds parameters, but not where a run stood: it was not saved during training",
+        path);
   }
   load_param_into_net(train_network, checkpoint, Match::Strict);
   set_random_state(checkpoint.run->random);

@@ -129,11 +129,11 @@ void TrainOneStepWithLossScaleCell::add_loss_scale(Ref<amp::LossScaleUpdate> los
   if (!loss_scale) {
     fail(ErrorKind::Type, "[TrainOneStepWithLossScaleCell] scale_sense is no loss scale");
   }
-  const Tensor initial = nn::filled({DType::Float32, Layout::RowMajor, {}},
-                                    loss_scale->initial_scale());
-  add_parameter("scale_sense", make_ref<nn::Parameter>(
-                                   initial, "scale_sense",
-                                   nn::ParameterOptions{.requires_grad = false}));
+  const Tensor initial =
+      nn::filled({DType::Float32, Layout::RowMajor, {}}, loss_scale->initial_scale());
+  add_parameter("scale_sense",
+                make_ref<nn::Parameter>(initial, "scale_sense",
+                                        nn::ParameterOptions{.requires_grad = false}));
   add_cell("loss_scaling_manager", std::move(loss_scale));
   Window::of_thread().flush();
 }

@@ -67,12 +67,19 @@ class CheckpointConfig:
         format="ckpt",
         **kwargs,
     ):
-        if enc_key is not None:
-            raise NotImplementedError("[CheckpointConfig] encryption is not provided by Lamella")
+        refused = {
+            "enc_key": enc_key,
+            "keep_checkpoint_per_n_minutes": keep_checkpoint_per_n_minutes,
+            "exception_save": exception_save,
+        }
+        for name, value in refused.items():
+            if value:
+                raise NotImplementedError(f"[CheckpointConfig] {name} is not provided by Lamella")
         self.save_checkpoint_steps = save_checkpoint_steps
         self.save_checkpoint_seconds = save_checkpoint_seconds
         self.keep_checkpoint_max = keep_checkpoint_max
         self.saved_network = saved_network
+        self.async_save = bool(async_save)
 
 
 class ModelCheckpoint(_train.ModelCheckpoint):
@@ -83,7 +90,7 @@ class ModelCheckpoint(_train.ModelCheckpoint):
         super().__init__(
             prefix, directory or os.getcwd(), config.save_checkpoint_steps or 0,
             config.save_checkpoint_seconds or 0, config.keep_checkpoint_max or 0,
-            config.saved_network,
+            config.saved_network, config.async_save,
         )  # fmt: skip
 
 
@@ -106,6 +113,39 @@ class WithEvalCell(_train.WithEvalCell):
 class TrainOneStepCell(_train.TrainOneStepCell):
     def __init__(self, network, optimizer, sens=None, return_grad=False):
         super().__init__(network, optimizer, 1.0 if sens is None else float(sens))
+
+
+@layer
+class TrainOneStepWithLossScaleCell(_train.TrainOneStepWithLossScaleCell):
+    """A training step with a loss scale: gives the loss, whether the step was left out because its
+    gradients were not finite, and the scale. scale_sense is an update cell, or a fixed scale."""
+
+    def __init__(self, network, optimizer, scale_sense):
+        from lamella.amp import FixedLossScaleUpdateCell
+
+        if not isinstance(scale_sense, _native.amp.LossScaleUpdate):
+            scale_sense = FixedLossScaleUpdateCell(float(scale_sense))
+        super().__init__(network, optimizer, scale_sense)
+
+    def set_sense_scale(self, sens):
+        """The scale of the next step."""
+        self._find("scale_sense").set_data(Tensor(sens, _native.float32))
+
+
+@layer
+class GradientAccumulation(_train.GradientAccumulation):
+    """Called with each micro-batch's gradients (and before them its loss, which it returns), it
+    makes one step of the optimizer with their mean for every max_accumulation_step calls; finish()
+    makes one of what is left."""
+
+    def __init__(self, max_accumulation_step, optimizer):
+        super().__init__(optimizer, max_accumulation_step)
+
+    def __call__(self, *arguments):
+        """(gradients) or (loss, gradients)."""
+        gradients = tuple(arguments[-1])
+        updated = self._run(*gradients)
+        return arguments[0] if len(arguments) == 2 else updated
 
 
 # ---- Metrics ----
@@ -157,6 +197,21 @@ def _callbacks(callbacks):
     return list(callbacks) if isinstance(callbacks, (list, tuple)) else [callbacks]
 
 
+def _only_known(owner, kwargs):
+    known = {"loss_scale_manager", "keep_batchnorm_fp32"}
+    if unknown := set(kwargs) - known:
+        raise ValueError(f"[{owner}] unknown arguments: {', '.join(sorted(unknown))}")
+    return kwargs
+
+
+def _boost_accumulation(config):
+    """The micro-batches of a step as MindSpore's boost_config_dict states them."""
+    boost = (config or {}).get("boost", {})
+    if not boost.get("grad_accumulation", False):
+        return 1
+    return config.get("grad_accumulation", {}).get("grad_accumulation_step", 1)
+
+
 class Model(_train.Model):
     """A network with its loss, optimizer and metrics."""
 
@@ -172,7 +227,20 @@ class Model(_train.Model):
         boost_level="O0",
         **kwargs,
     ):
-        super().__init__(network, loss_fn, optimizer, _metrics(metrics), eval_network)
+        """Beside MindSpore's arguments: loss_scale_manager and keep_batchnorm_fp32, for mixed
+        precision, and accumulation_steps, the micro-batches of one step of the optimizer."""
+        from lamella import amp
+
+        steps = kwargs.pop("accumulation_steps", None)
+        if steps is None:
+            steps = _boost_accumulation(kwargs.pop("boost_config_dict", None))
+        manager = amp.prepare(network, amp_level, **_only_known("Model", kwargs))
+        update = manager.get_update_cell() if manager is not None else None
+        # Without an update cell no step is left out, and the optimizer divides by its loss_scale.
+        sens = manager.get_loss_scale() if manager is not None and update is None else 1.0
+        super().__init__(
+            network, loss_fn, optimizer, _metrics(metrics), eval_network, update, sens, steps
+        )
 
     def train(
         self,
@@ -182,11 +250,16 @@ class Model(_train.Model):
         dataset_sink_mode=False,
         sink_size=-1,
         initial_epoch=0,
+        *,
+        resume_from=None,
     ):
-        """Trains for epochs over a dataset."""
+        """Trains for epochs over a dataset.
+
+        resume_from: a checkpoint that ModelCheckpoint saved, or a folder of them, whose newest is
+        taken: the run goes on where it was saved, with the same bits as if it had not stopped."""
         self._fit(
             epoch, train_dataset._handle, None, 1, _callbacks(callbacks), dataset_sink_mode,
-            sink_size, initial_epoch,
+            sink_size, initial_epoch, str(resume_from or ""),
         )  # fmt: skip
 
     def fit(
@@ -200,11 +273,14 @@ class Model(_train.Model):
         valid_dataset_sink_mode=False,
         sink_size=-1,
         initial_epoch=0,
+        *,
+        resume_from=None,
     ):
-        """Trains, and evaluates between epochs."""
+        """Trains, and evaluates between epochs; resume_from as for train."""
         self._fit(
             epoch, train_dataset._handle, valid_dataset._handle if valid_dataset else None,
             valid_frequency, _callbacks(callbacks), dataset_sink_mode, sink_size, initial_epoch,
+            str(resume_from or ""),
         )  # fmt: skip
 
     def eval(self, valid_dataset, callbacks=None, dataset_sink_mode=False):
@@ -252,7 +328,7 @@ def save_checkpoint(
     path = str(ckpt_file_name)
     if not path.endswith((".ckpt", ".safetensors")):
         path += "." + format
-    _train.save_checkpoint(rows, path, None, extra)
+    _train.save_checkpoint(rows, path, extra)
 
 
 def load_checkpoint(

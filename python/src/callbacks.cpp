@@ -121,15 +121,17 @@ void add_callbacks(nb::module_& module) {
       .def(
           "__init__",
           [](train::ModelCheckpoint* self, const std::string& prefix, const std::string& directory,
-             int64_t steps, int64_t seconds, int64_t keep, Ref<nn::Cell> network) {
+             int64_t steps, int64_t seconds, int64_t keep, Ref<nn::Cell> network, bool async) {
             new (self) OverridableCallback<train::ModelCheckpoint>(
                 prefix, directory,
                 train::CheckpointConfig{.save_checkpoint_steps = steps,
                                         .save_checkpoint_seconds = seconds,
                                         .keep_checkpoint_max = keep,
-                                        .saved_network = std::move(network)});
+                                        .saved_network = std::move(network),
+                                        .async_save = async});
           },
-          "prefix"_a, "directory"_a, "steps"_a, "seconds"_a, "keep"_a, "network"_a.none())
+          "prefix"_a, "directory"_a, "steps"_a, "seconds"_a, "keep"_a, "network"_a.none(),
+          "async"_a)
       .def_prop_ro("latest_ckpt_file_name", &train::ModelCheckpoint::latest_ckpt_file_name);
   callback_class<train::SummaryMonitor, Callback>(module, "SummaryMonitor")
       .def(nb::init<const std::string&, int64_t>(), "folder"_a, "every_steps"_a = 10);

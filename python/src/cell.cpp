@@ -241,6 +241,8 @@ void add_cells(nb::module_& module) {
       .def("_set_grad", [](Cell& self, bool needed) { self.set_grad(needed); })
       .def("_to_float",
            [](Cell& self, nb::handle dtype) { self.to_float(dtype_from(dtype.ptr())); })
+      .def("_give_float32", [](Cell& self) { self.give_float32(); })
+      .def_prop_ro("_gives_float32", [](Cell& self) { return self.gives_float32(); })
       .def("_description", [](Cell& self) { return self.description(); })
       .def_prop_rw(
           "training", [](Cell& self) { return self.training(); },

@@ -110,6 +110,9 @@ optim::OptimizerParameters optimizer_parameters_from(nb::handle object) {
     if (group.contains("grad_centralization")) {
       made.centralize_gradients = nb::cast<bool>(group["grad_centralization"]);
     }
+    if (group.contains("accumulation_steps")) {
+      made.accumulation_steps = nb::cast<int64_t>(group["accumulation_steps"]);
+    }
     groups.push_back(std::move(made));
   }
   return {std::move(groups), std::move(order)};

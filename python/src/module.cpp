@@ -1,4 +1,5 @@
 // The module lamella._native: the binding, split by topic.
+#include "python/src/amp.h"
 #include "python/src/array_exchange.h"
 #include "python/src/autodiff.h"
 #include "python/src/cell.h"
@@ -49,6 +50,8 @@ NB_MODULE(_native, module) {
   nanobind::module_ data = module.def_submodule("data");
   bind::add_datasets(data);
   bind::add_transforms(data);
+  nanobind::module_ amp = module.def_submodule("amp");
+  bind::add_amp(amp);
   nanobind::module_ train = module.def_submodule("train");
   bind::add_callbacks(train);
   bind::add_train(train);

@@ -8,8 +8,9 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include "lamella/train/checkpoint.h"
+#include "lamella/amp/loss_scale.h"
 #include "lamella/train/model.h"
+#include "lamella/train/model_checkpoint.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -72,14 +73,42 @@ void add_metrics(nb::module_& module) {
   module.def("get_metric", train::get_metric, "name"_a);
 }
 
+// Calls `make` with the optimizer, or the accumulation around one.
+template <typename Make>
+void with_updater(const Ref<Cell>& updater, const Make& make) {
+  if (auto* const sums = dynamic_cast<train::GradientAccumulation*>(updater.get())) {
+    make(Ref<train::GradientAccumulation>(sums));
+  } else {
+    make(Ref<optim::Optimizer>(dynamic_cast<optim::Optimizer*>(updater.get())));
+  }
+}
+
 void add_steps(nb::module_& module) {
   layer_class<train::WithLossCell>(module, "WithLossCell")
       .def(nb::init<Ref<Cell>, Ref<Cell>>(), "backbone"_a, "loss_fn"_a);
   layer_class<train::WithEvalCell>(module, "WithEvalCell")
       .def(nb::init<Ref<Cell>, Ref<Cell>>(), "network"_a, "loss_fn"_a);
-  layer_class<train::TrainOneStepCell>(module, "TrainOneStepCell")
-      .def(nb::init<Ref<Cell>, Ref<optim::Optimizer>, double>(), "network"_a, "optimizer"_a,
-           "sens"_a);
+  layer_class<train::GradientAccumulation>(module, "GradientAccumulation")
+      .def(nb::init<Ref<optim::Optimizer>, int64_t>(), "optimizer"_a, "steps"_a)
+      .def("finish", [](train::GradientAccumulation& self) { self.finish(); });
+  using train::TrainOneStepCell;
+  layer_class<TrainOneStepCell>(module, "TrainOneStepCell")
+      .def("__init__",
+           [](TrainOneStepCell* self, Ref<Cell> network, Ref<Cell> updater, double sens) {
+             with_updater(updater, [&](auto kind) {
+               new (self) Overridable<TrainOneStepCell>(std::move(network), std::move(kind), sens);
+             });
+           });
+  using train::TrainOneStepWithLossScaleCell;
+  layer_class<TrainOneStepWithLossScaleCell, TrainOneStepCell>(module,
+                                                               "TrainOneStepWithLossScaleCell")
+      .def("__init__", [](TrainOneStepWithLossScaleCell* self, Ref<Cell> network, Ref<Cell> updater,
+                          Ref<amp::LossScaleUpdate> loss_scale) {
+        with_updater(updater, [&](auto kind) {
+          new (self) Overridable<TrainOneStepWithLossScaleCell>(std::move(network), std::move(kind),
+                                                                std::move(loss_scale));
+        });
+      });
 }
 
 // ---- Checkpoints ----
@@ -90,30 +119,20 @@ nb::dict contents(const train::Checkpoint& checkpoint) {
   return parameters;
 }
 
-std::optional<train::RunState> run_state_from(nb::handle run) {
-  if (run.is_none()) return std::nullopt;
-  const auto numbers = nb::cast<std::vector<int64_t>>(run);
-  return train::RunState{.epoch = numbers.at(0),
-                         .step = numbers.at(1),
-                         .random = random_state(),
-                         .data = {.epoch = numbers.at(2), .batch = numbers.at(3)}};
-}
-
 void add_checkpoints(nb::module_& module) {
   module.def(
       "save_checkpoint",
-      [](nb::list parameters, const std::string& path, nb::handle run,
+      [](nb::list parameters, const std::string& path,
          const std::map<std::string, std::string>& extra) {
         train::NamedTensors named;
         for (nb::handle row : parameters) {
           const auto pair = nb::cast<nb::tuple>(row);
           named.emplace_back(nb::cast<std::string>(pair[0]), nb::cast<Tensor>(pair[1]));
         }
-        const auto state = run_state_from(run);
         const HostReleased released;
-        train::save_checkpoint(named, path, state, extra);
+        train::save_checkpoint(named, path, {}, extra);
       },
-      "parameters"_a, "path"_a, "run"_a.none(), "extra"_a);
+      "parameters"_a, "path"_a, "extra"_a);
   module.def(
       "load_checkpoint",
       [](const std::string& path) {
@@ -146,15 +165,32 @@ Ref<data::Dataset> dataset_of(const DatasetHandle* handle) {
   return handle == nullptr ? Ref<data::Dataset>() : handle->dataset;
 }
 
+// Where the newest checkpoint of a folder, or a checkpoint, stands; everything is as it was then.
+train::RunState resume_from_newest(train::Model& model, const std::string& path) {
+  if (!model.train_network()) {
+    fail(ErrorKind::Value, "[Model.train] the model was made without an optimizer");
+  }
+  const std::optional<std::string> newest = train::newest_checkpoint(path);
+  if (!newest) {
+    fail(ErrorKind::Io,
+         "[Model.train] resume_from: '{}' is no checkpoint of a run, nor a folder "
+         "that holds one",
+         path);
+  }
+  return train::resume(*model.train_network(), *newest);
+}
+
 void fit(train::Model& self, int64_t epoch, const DatasetHandle* dataset,
          const DatasetHandle* valid, int64_t valid_frequency, train::Callbacks callbacks, bool sink,
-         int64_t sink_size, int64_t initial_epoch) {
-  const train::FitOptions options{.train = {.callbacks = std::move(callbacks),
-                                            .dataset_sink_mode = sink,
-                                            .sink_size = sink_size,
-                                            .initial_epoch = initial_epoch},
-                                  .valid_frequency = valid_frequency};
+         int64_t sink_size, int64_t initial_epoch, const std::string& resume_from) {
+  train::FitOptions options{.train = {.callbacks = std::move(callbacks),
+                                      .dataset_sink_mode = sink,
+                                      .sink_size = sink_size,
+                                      .initial_epoch = initial_epoch,
+                                      .resume = {}},
+                            .valid_frequency = valid_frequency};
   const HostReleased released;
+  if (!resume_from.empty()) options.train.resume = resume_from_newest(self, resume_from);
   self.fit(epoch, dataset_of(dataset), dataset_of(valid), options);
 }
 
@@ -163,16 +199,20 @@ void add_model(nb::module_& module) {
       .def(
           "__init__",
           [](train::Model* self, Ref<Cell> network, Ref<Cell> loss, Ref<optim::Optimizer> optimizer,
-             const train::Metrics& metrics, Ref<Cell> eval_network) {
+             const train::Metrics& metrics, Ref<Cell> eval_network,
+             Ref<amp::LossScaleUpdate> loss_scale, double sens, int64_t accumulation_steps) {
             new (self) train::Model(std::move(network), {.loss_fn = std::move(loss),
                                                          .optimizer = std::move(optimizer),
                                                          .metrics = metrics,
-                                                         .eval_network = std::move(eval_network)});
+                                                         .eval_network = std::move(eval_network),
+                                                         .loss_scale = std::move(loss_scale),
+                                                         .sens = sens,
+                                                         .accumulation_steps = accumulation_steps});
           },
           "network"_a, "loss_fn"_a.none(), "optimizer"_a.none(), "metrics"_a,
-          "eval_network"_a.none())
+          "eval_network"_a.none(), "loss_scale"_a.none(), "sens"_a, "accumulation_steps"_a)
       .def("_fit", fit, "epoch"_a, "train_dataset"_a, "valid_dataset"_a.none(), "valid_frequency"_a,
-           "callbacks"_a, "sink"_a, "sink_size"_a, "initial_epoch"_a)
+           "callbacks"_a, "sink"_a, "sink_size"_a, "initial_epoch"_a, "resume_from"_a)
       .def(
           "_eval",
           [](train::Model& self, const DatasetHandle& dataset, train::Callbacks callbacks) {

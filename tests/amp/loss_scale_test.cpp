@@ -54,8 +54,7 @@ TEST(DynamicLossScale, GrowsAfterEveryWindowOfFiniteSteps) {
   DynamicLossScaleUpdate every(4, 2, 1);
   EXPECT_THAT(scales(every, {true, true, true}), ElementsAre(8, 16, 32));
   DynamicLossScaleUpdate third(4, 2, 3);
-  EXPECT_THAT(scales(third, {true, true, true, true, true, true}),
-              ElementsAre(4, 4, 8, 8, 8, 16));
+  EXPECT_THAT(scales(third, {true, true, true, true, true, true}), ElementsAre(4, 4, 8, 8, 8, 16));
 }
 
 TEST(DynamicLossScale, FallsAtOnceAndCountsAnew) {
@@ -101,7 +100,10 @@ TEST(LossScale, SaysWhatIsWrong) {
   }
   EXPECT_THAT(error([] { DynamicLossScaleUpdate update(4, 1); }), HasSubstr("scale_factor"));
   EXPECT_THAT(error([] { DynamicLossScaleUpdate update(4, 2, 0); }), HasSubstr("scale_window"));
-  EXPECT_THAT(error([] { DynamicLossScaleUpdate(4).construct(nn::Tensors{number(4), number(4), number(4)}); }), HasSubstr("overflow"));
+  EXPECT_THAT(error([] {
+                DynamicLossScaleUpdate(4).construct(nn::Tensors{number(4), number(4), number(4)});
+              }),
+              HasSubstr("overflow"));
 }
 
 }  // namespace

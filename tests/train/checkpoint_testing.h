@@ -62,10 +62,10 @@ inline Ref<data::Dataset> samples() {
 
 inline Ref<train::Model> model_of(const Ref<nn::Cell>& net) {
   return make_ref<train::Model>(
-      net, train::ModelOptions{.loss_fn = make_ref<nn::SoftmaxCrossEntropyWithLogits>(nn::Labels::Classes,
-                                                                               nn::Reduction::Mean),
-                        .optimizer = make_ref<optim::Adam>(net->trainable_params()),
-                        .metrics = {{"accuracy", train::get_metric("accuracy")}}});
+      net, train::ModelOptions{.loss_fn = make_ref<nn::SoftmaxCrossEntropyWithLogits>(
+                                   nn::Labels::Classes, nn::Reduction::Mean),
+                               .optimizer = make_ref<optim::Adam>(net->trainable_params()),
+                               .metrics = {{"accuracy", train::get_metric("accuracy")}}});
 }
 
 }  // namespace lamella::testing_support

@@ -37,8 +37,8 @@ Ref<WithLossCell> with_cross_entropy(const Ref<nn::Cell>& network) {
 struct OneWeight {
   Ref<Dense> dense =
       make_ref<Dense>(1, 1, nn::DenseOptions{.weight_init = 0.0, .bias = nn::Bias::None});
-  Ref<optim::SGD> optimizer = make_ref<optim::SGD>(dense->trainable_params(),
-                                                   optim::SgdOptions{.learning_rate = 1.0});
+  Ref<optim::SGD> optimizer =
+      make_ref<optim::SGD>(dense->trainable_params(), optim::SgdOptions{.learning_rate = 1.0});
   double weight() const { return dense->weight()->tensor().item(); }
 };
 
@@ -49,7 +49,8 @@ Tensor of(float x) {
 TEST(LossScaleStep, FollowsTheScaleAndAppliesTheExactGradient) {
   OneWeight one;
   const auto step = make_ref<TrainOneStepWithLossScaleCell>(
-      one.dense, one.optimizer, Ref<amp::LossScaleUpdate>(make_ref<amp::DynamicLossScaleUpdate>(4, 2, 1)));
+      one.dense, one.optimizer,
+      Ref<amp::LossScaleUpdate>(make_ref<amp::DynamicLossScaleUpdate>(4, 2, 1)));
   std::vector<double> scales, weights;
   for (int i = 0; i < 3; ++i) {
     const Tensors outputs = (*step)(Tensors{of(1)});
@@ -99,9 +100,10 @@ TEST(LossScaleStep, APowerOfTwoLeavesTheBitsOfPlainTraining) {
     const auto loss = with_cross_entropy(network);
     const auto adam = make_ref<optim::Adam>(network->trainable_params());
     Ref<TrainOneStepCell> step =
-        scaled ? Ref<TrainOneStepCell>(make_ref<TrainOneStepWithLossScaleCell>(
-                     loss, adam, Ref<amp::LossScaleUpdate>(make_ref<amp::FixedLossScaleUpdate>(1024))))
-               : make_ref<TrainOneStepCell>(loss, adam);
+        scaled
+            ? Ref<TrainOneStepCell>(make_ref<TrainOneStepWithLossScaleCell>(
+                  loss, adam, Ref<amp::LossScaleUpdate>(make_ref<amp::FixedLossScaleUpdate>(1024))))
+            : make_ref<TrainOneStepCell>(loss, adam);
     step->set_train();
     for (int64_t i = 0; i < 5; ++i) {
       const Batch data = batch(i, {16, 20}, 5);
@@ -135,8 +137,8 @@ std::map<std::string, std::vector<float>> trained_in_parts(int64_t parts, int64_
   set_seed(3);
   const auto network = make_ref<nn::SequentialCell>(std::vector<Ref<nn::Cell>>{
       make_ref<Dense>(20, 33, nn::DenseOptions{.activation = "relu"}), make_ref<Dense>(33, 5)});
-  const auto adam = make_ref<optim::Adam>(network->trainable_params(),
-                                          optim::AdamOptions{.weight_decay = 0.01});
+  const auto adam =
+      make_ref<optim::Adam>(network->trainable_params(), optim::AdamOptions{.weight_decay = 0.01});
   const auto step = make_ref<TrainOneStepCell>(with_cross_entropy(network),
                                                make_ref<GradientAccumulation>(adam, parts));
   step->set_train();

@@ -53,15 +53,15 @@ Ref<Model> demanding_model() {
   const auto net = network();
   const auto rate = make_ref<optim::CosineDecayLR>(0.0, 0.01, 15);
   return make_ref<Model>(
-      net, ModelOptions{.loss_fn = make_ref<nn::SoftmaxCrossEntropyWithLogits>(
-                            nn::Labels::Classes, nn::Reduction::Mean),
-                        .optimizer = make_ref<optim::Adam>(
-                            net->trainable_params(),
-                            optim::AdamOptions{
-                                .learning_rate = Ref<optim::LearningRateSchedule>(rate)}),
-                        .metrics = {{"accuracy", get_metric("accuracy")}},
-                        .loss_scale = make_ref<amp::DynamicLossScaleUpdate>(4, 2, 3),
-                        .accumulation_steps = 2});
+      net,
+      ModelOptions{.loss_fn = make_ref<nn::SoftmaxCrossEntropyWithLogits>(nn::Labels::Classes,
+                                                                          nn::Reduction::Mean),
+                   .optimizer = make_ref<optim::Adam>(
+                       net->trainable_params(),
+                       optim::AdamOptions{.learning_rate = Ref<optim::LearningRateSchedule>(rate)}),
+                   .metrics = {{"accuracy", get_metric("accuracy")}},
+                   .loss_scale = make_ref<amp::DynamicLossScaleUpdate>(4, 2, 3),
+                   .accumulation_steps = 2});
 }
 
 std::string text_of(const std::string& path) {
@@ -91,10 +91,10 @@ TEST_F(ResumeTest, GoesOnFromEveryStepWithTheSameBits) {
           CheckpointConfig{.keep_checkpoint_max = 2, .async_save = async});
     };
     const auto counter = make_ref<Counter>();
-    demanding_model()->fit(kEpochs, samples(), samples(),
-                           {.train = {.callbacks = {make_ref<LossTrace>(path("losses")), counter,
-                                                    checkpoints(stop % 2 == 0),
-                                                    make_ref<StopAt>(stop)}}});
+    demanding_model()->fit(
+        kEpochs, samples(), samples(),
+        {.train = {.callbacks = {make_ref<LossTrace>(path("losses")), counter,
+                                 checkpoints(stop % 2 == 0), make_ref<StopAt>(stop)}}});
     // Another process would begin with other numbers.
     set_seed(99);
     data::config::set_seed(98);
@@ -104,10 +104,10 @@ TEST_F(ResumeTest, GoesOnFromEveryStepWithTheSameBits) {
     const RunState run = resume(*model->train_network(), *newest);
     EXPECT_EQ(run.step, stop);
     const auto again = make_ref<Counter>();
-    model->fit(kEpochs, samples(), samples(),
-               {.train = {.callbacks = {make_ref<LossTrace>(path("losses")), again,
-                                        checkpoints(false)},
-                          .resume = run}});
+    model->fit(
+        kEpochs, samples(), samples(),
+        {.train = {.callbacks = {make_ref<LossTrace>(path("losses")), again, checkpoints(false)},
+                   .resume = run}});
     EXPECT_EQ(text_of(path("losses")), expected) << "stopped after step " << stop;
     EXPECT_EQ(again->seen, kSteps);
   }
@@ -126,16 +126,17 @@ TEST_F(ResumeTest, TellsTheEndOfAnEpochThatWasCutOffBeforeIt) {
   model->train(2, samples(), {.callbacks = {checkpoints, make_ref<StopAt>(5)}});
   const auto epochs = make_ref<Epochs>();
   const auto again = demanding_model();
-  again->train(2, samples(),
-               {.callbacks = {epochs},
-                .resume = resume(*again->train_network(), path("net-1_5.ckpt"))});
+  again->train(
+      2, samples(),
+      {.callbacks = {epochs}, .resume = resume(*again->train_network(), path("net-1_5.ckpt"))});
   EXPECT_THAT(epochs->ended, ElementsAre(1, 2));
 }
 
 TEST_F(ResumeTest, KeepsNamesAndNumberOfFiles) {
   const CheckpointConfig config{.save_checkpoint_steps = 2, .keep_checkpoint_max = 3};
   const auto model = demanding_model();
-  model->train(2, samples(), {.callbacks = {make_ref<ModelCheckpoint>("net", folder_.string(), config)}});
+  model->train(2, samples(),
+               {.callbacks = {make_ref<ModelCheckpoint>("net", folder_.string(), config)}});
   EXPECT_THAT(files(), ElementsAre("net-2_1.ckpt", "net-2_3.ckpt", "net-2_5.ckpt"));
   const auto again = demanding_model();
   again->train(3, samples(),
@@ -143,7 +144,8 @@ TEST_F(ResumeTest, KeepsNamesAndNumberOfFiles) {
                 .resume = resume(*again->train_network(), path("net-2_5.ckpt"))});
   EXPECT_THAT(files(), ElementsAre("net-3_2.ckpt", "net-3_4.ckpt", "net-3_5.ckpt"));
   // A run of its own takes another name.
-  model->train(1, samples(), {.callbacks = {make_ref<ModelCheckpoint>("net", folder_.string(), config)}});
+  model->train(1, samples(),
+               {.callbacks = {make_ref<ModelCheckpoint>("net", folder_.string(), config)}});
   EXPECT_TRUE(std::filesystem::exists(path("net_1-1_2.ckpt")));
 }
 
@@ -190,8 +192,8 @@ TEST_F(ResumeTest, ASnapshotKeepsItsValuesWhileTrainingGoesOn) {
 }
 
 TEST_F(ResumeTest, WhatABackgroundThreadCannotWriteIsThrown) {
-  const auto checkpoints = make_ref<ModelCheckpoint>("net", path("gone"),
-                                                     CheckpointConfig{.async_save = true});
+  const auto checkpoints =
+      make_ref<ModelCheckpoint>("net", path("gone"), CheckpointConfig{.async_save = true});
   class Remover : public Callback {
    public:
     explicit Remover(std::string folder) : folder_(std::move(folder)) {}
@@ -214,7 +216,8 @@ TEST(LossTrace, KeepsTheWholeLinesOfTheStepsBefore) {
     trace.on_train_begin(context);
     return std::pair(trace.entries().size(), text_of(path));
   };
-  EXPECT_EQ(lines_after(9), std::pair(size_t{3}, std::string("1 3f800000\n2 40000000\n3 40400000\n")));
+  EXPECT_EQ(lines_after(9),
+            std::pair(size_t{3}, std::string("1 3f800000\n2 40000000\n3 40400000\n")));
   EXPECT_EQ(lines_after(2), std::pair(size_t{2}, std::string("1 3f800000\n2 40000000\n")));
   EXPECT_EQ(lines_after(0), std::pair(size_t{0}, std::string()));
 }

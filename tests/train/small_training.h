@@ -49,9 +49,9 @@ inline State state_of(nn::Cell& cell) {
 }
 
 inline Ref<nn::Cell> perceptron() {
-  return make_ref<nn::SequentialCell>(
-      std::vector<Ref<nn::Cell>>{make_ref<nn::Dense>(20, 33, nn::DenseOptions{.activation = "relu"}),
-                                 make_ref<nn::Dropout>(), make_ref<nn::Dense>(33, 5)});
+  return make_ref<nn::SequentialCell>(std::vector<Ref<nn::Cell>>{
+      make_ref<nn::Dense>(20, 33, nn::DenseOptions{.activation = "relu"}), make_ref<nn::Dropout>(),
+      make_ref<nn::Dense>(33, 5)});
 }
 
 inline Ref<nn::Cell> small_conv_net() {

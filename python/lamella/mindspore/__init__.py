@@ -1,6 +1,8 @@
 """The API of MindSpore 2.10 over Lamella."""
 
 from lamella import Tensor
+from lamella.amp import DynamicLossScaleManager, FixedLossScaleManager, LossScaleManager
+from lamella.amp import build_train_network as build_train_network
 from lamella.autodiff import grad, value_and_grad, vjp
 from lamella.context import (
     GRAPH_MODE,
@@ -14,7 +16,7 @@ from lamella.context import (
     set_device,
 )
 from lamella.jit import JitConfig, jit, jit_class, ms_class, ms_function
-from lamella.mindspore import common, context, dataset, mint, nn, numpy, ops, train
+from lamella.mindspore import amp, boost, common, context, dataset, mint, nn, numpy, ops, train
 from lamella.mindspore.common import dtype
 from lamella.mindspore.common.dtype import *
 from lamella.mindspore.common.tensor import from_numpy, is_tensor, tensor

@@ -70,6 +70,14 @@ def _cast_inputs(cell, args):
     )
 
 
+def _widened(outputs):
+    """16-bit floats as float32."""
+    if isinstance(outputs, (tuple, list)):
+        return type(outputs)(_widened(output) for output in outputs)
+    narrow = isinstance(outputs, Tensor) and outputs.dtype in (_native.float16, _native.bfloat16)
+    return outputs.astype(_native.float32) if narrow else outputs
+
+
 def _hooks(cell, kind):
     return list(cell.__dict__.get(kind, {}).values())
 
@@ -93,6 +101,8 @@ def _with_hooks(self, args, kwargs):
         outputs = _with_bprop(self, _cast_inputs(self, args))
     else:
         outputs = self.construct(*_cast_inputs(self, args), **kwargs)
+    if self._gives_float32:
+        outputs = _widened(outputs)
     for hook, with_kwargs in _hooks(self, "_forward_hooks"):
         given = (self, args, kwargs, outputs) if with_kwargs else (self, args, outputs)
         replaced = hook(*given)
@@ -400,18 +410,22 @@ def _state(cell):
     ]
     return (
         children, cell._own_parameters(), cell._own_buffers(),
-        (cell.training, cell.requires_grad, cell._compute_dtype), dict(cell.__dict__),
+        (cell.training, cell.requires_grad, cell._compute_dtype, cell._gives_float32),
+        dict(cell.__dict__),
     )  # fmt: skip
 
 
 def _set_state(self, state):
-    children, parameters, buffers, (training, requires_grad, dtype), attributes = state
+    children, parameters, buffers, modes, attributes = state
+    training, requires_grad, dtype, gives_float32 = modes
     self.__dict__.clear()
     self.__dict__.update(attributes)
     self._set_train(training)
     self._set_grad(requires_grad)
     if dtype is not None:
         self._to_float(dtype)
+    if gives_float32:
+        self._give_float32()
     if "_gradient_hooks" in attributes:
         self._watch_gradients()
     self._take_parts(children, parameters, buffers)  # which have modes of their own

@@ -1,5 +1,6 @@
 """mindspore.nn."""
 
+from lamella.amp import DynamicLossScaleUpdateCell, FixedLossScaleUpdateCell
 from lamella.names import missing
 from lamella.nn.cell import Cell
 from lamella.nn.containers import CellDict, CellList, SequentialCell
@@ -9,6 +10,11 @@ from lamella.nn.losses import *
 from lamella.nn.optimizers import *
 from lamella.nn.recurrent import *
 from lamella.nn.transformer import *
-from lamella.train import TrainOneStepCell, WithEvalCell, WithLossCell
+from lamella.train import (
+    TrainOneStepCell,
+    TrainOneStepWithLossScaleCell,
+    WithEvalCell,
+    WithLossCell,
+)
 
 __getattr__ = missing(__name__, lambda: globals())
