@@ -2,10 +2,11 @@
 
 import dataclasses
 import math
+import sys
 from collections.abc import Callable
 
 import numpy as np
-from sides import OUR_CPP, Commands, alternate, running
+from sides import OUR_CPP, Commands, alternate, environment, running
 
 COUNT = 16384  # elements, on one thread; a call includes recording, look-up and launch
 
@@ -33,6 +34,7 @@ def float32_samples() -> np.ndarray:
 
 def errors(name: str) -> tuple[float, float]:
     """The largest error in units in the last place, and the largest absolute one."""
+    sys.path.insert(0, environment()["PYTHONPATH"])
     import lamella.mindspore as ms
 
     x = float32_samples()

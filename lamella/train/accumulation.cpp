@@ -60,9 +60,12 @@ nn::Tensors GradientAccumulation::step(const nn::Tensors& gradients) {
       fail(ErrorKind::Value, "[GradientAccumulation] '{}' has shape {}, its gradient {}",
            optimizer().parameters()[i]->name(), text(sum.shape()), text(gradients[i].shape()));
     }
-    sums.push_back(sum + (gradients[i].dtype() == sum.dtype()
-                              ? gradients[i]
-                              : ops::cast(gradients[i], sum.dtype())));
+    const Tensor gradient =
+        gradients[i].dtype() == sum.dtype() ? gradients[i] : ops::cast(gradients[i], sum.dtype());
+    // What a finished portion left is not cleared, which would need memory, but passed over. Which
+    // it is does not make another graph.
+    const Tensor first = Tensor::scalar(DType::Bool, held[portion_of_[i]] == 1);
+    sums.push_back(ops::where(first, gradient, sum + gradient));
   }
   std::vector<bool> complete;
   for (size_t w = 0; w < portions_.size(); ++w) complete.push_back(held[w] >= portions_[w].steps);
@@ -79,25 +82,27 @@ void GradientAccumulation::finish() {
     held.push_back(portion.counter.value(*own_parameter(portion.parameter)));
     begun.push_back(held.back() > 0);
   }
+  if (std::find(begun.begin(), begun.end(), true) == begun.end()) return;
   nn::Tensors sums;
   for (const auto& sum : sums_) sums.push_back(sum->tensor());
   update(sums, held, begun);
 }
 
-// Hands on the windows that are complete, and keeps the sums of the others.
+// Hands on the portions that are complete, and keeps the sums of the others.
 void GradientAccumulation::update(const nn::Tensors& sums, const std::vector<int64_t>& held,
                                   const std::vector<bool>& complete) {
-  nn::Tensors means(sums.size()), kept;
+  nn::Tensors means(sums.size());
   for (size_t i = 0; i < sums.size(); ++i) {
     const size_t portion = portion_of_[i];
     if (complete[portion]) means[i] = sums[i] * (1 / static_cast<double>(held[portion]));
-    kept.push_back(complete[portion] ? nn::filled(sums[i].type(), 0) : sums[i]);
   }
   if (std::find(complete.begin(), complete.end(), true) != complete.end()) optimizer()(means);
   for (size_t w = 0; w < portions_.size(); ++w) {
     portions_[w].counter.set(*own_parameter(portions_[w].parameter), complete[w] ? 0 : held[w]);
   }
-  for (size_t i = 0; i < sums.size(); ++i) sums_[i]->tensor().assign(kept[i]);
+  for (size_t i = 0; i < sums.size(); ++i) {
+    if (!complete[portion_of_[i]]) sums_[i]->tensor().assign(sums[i]);
+  }
   Window::of_thread().request_flush();
 }
 

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "lamella/device/pool.h"
 #include "lamella/ir/window.h"
 #include "lamella/nn/loss.h"
 #include "lamella/ops/functions.h"
@@ -227,6 +228,36 @@ TEST(GradientAccumulation, MakesNoGraphOnceAWindowHasPassed) {
     if (i == 5) graphs = counters().graphs;
   }
   EXPECT_EQ(counters().graphs, graphs);
+}
+
+// Beside what a plain step of a micro-batch needs: the sums, one copy of the gradients.
+TEST(GradientAccumulation, NeedsOneCopyOfTheGradientsMore) {
+  int64_t gradients = 0;
+  const auto peak = [&](int64_t steps) {
+    set_seed(1);
+    const auto network = make_ref<nn::SequentialCell>(std::vector<Ref<nn::Cell>>{
+        make_ref<Dense>(200, 300), make_ref<nn::ReLU>(), make_ref<Dense>(300, 200),
+        make_ref<nn::ReLU>(), make_ref<Dense>(200, 5)});
+    gradients = 0;
+    for (const auto& parameter : network->get_parameters()) {
+      gradients += element_count(parameter->shape()).value() * 4;
+    }
+    const auto adam = make_ref<optim::Adam>(network->trainable_params());
+    const auto loss = with_cross_entropy(network);
+    const auto step =
+        steps == 1 ? make_ref<TrainOneStepCell>(loss, adam)
+                   : make_ref<TrainOneStepCell>(loss, make_ref<GradientAccumulation>(adam, steps));
+    const Batch data = batch(0, {64, 200}, 5);
+    for (int i = 0; i < 8; ++i) {
+      if (i == 4) cpu_pool().reset_peak();
+      (*step)({data.images, data.labels});
+      Window::of_thread().flush();
+    }
+    return cpu_pool().statistics().peak_used;
+  };
+  const int64_t before = cpu_pool().statistics().used;
+  const int64_t plain = peak(1) - before;
+  EXPECT_LE(peak(4) - before, plain + gradients + gradients / 50);
 }
 
 TEST(GradientAccumulation, SaysWhatIsWrong) {

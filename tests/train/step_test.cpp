@@ -3,6 +3,7 @@
 
 #include <cstring>
 #include <random>
+#include <thread>
 
 #include "tests/train/small_training.h"
 #include "tests/window_limits.h"
@@ -31,6 +32,8 @@ using testing_support::Batch;
 using testing_support::batch;
 using testing_support::perceptron;
 using testing_support::small_conv_net;
+using testing_support::small_lstm;
+using testing_support::small_transformer;
 using testing_support::State;
 using testing_support::state_of;
 
@@ -154,12 +157,42 @@ TEST(Threads, OneAndTwoGiveTheSameBytesWhereOwnKernelsRun) {
   for (const auto& [name, bytes] : one) EXPECT_EQ(two.at(name), bytes) << name;
 }
 
+// Each thread has a window of its own, and they share caches, pool and processors.
+TEST(Threads, TwoTrainAtOnceWhatTheyTrainOneAfterTheOther) {
+  // Without dropout: the generator is the process's, and who draws first differs from run to run.
+  const auto networks = [] {
+    set_seed(7);
+    return std::vector<Ref<nn::Cell>>{
+        make_ref<nn::SequentialCell>(std::vector<Ref<nn::Cell>>{
+            make_ref<nn::Conv2d>(1, 4, 3), make_ref<nn::BatchNorm2d>(4), make_ref<nn::ReLU>(),
+            make_ref<nn::Flatten>(), make_ref<Dense>(4 * 8 * 8, 5)}),
+        small_lstm()};
+  };
+  const std::vector<Shape> shapes{{6, 1, 8, 8}, {4, 7, 6}};
+  std::vector<State> alone, together(2);
+  {
+    const auto made = networks();
+    for (size_t i = 0; i < 2; ++i) alone.push_back(after_five_steps(made[i], shapes[i], 0));
+  }
+  const auto made = networks();
+  std::vector<std::thread> threads;
+  for (size_t i = 0; i < 2; ++i) {
+    threads.emplace_back([&, i] { together[i] = after_five_steps(made[i], shapes[i], 0); });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (size_t i = 0; i < 2; ++i) EXPECT_EQ(together[i], alone[i]) << "network " << i;
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Networks, Cuts,
     testing::Values(Case{"MlpF32", perceptron, {16, 20}, DType::Float32},
                     Case{"MlpBf16", perceptron, {16, 20}, DType::BFloat16},
                     Case{"ConvF32", small_conv_net, {6, 1, 8, 8}, DType::Float32},
-                    Case{"ConvBf16", small_conv_net, {6, 1, 8, 8}, DType::BFloat16}),
+                    Case{"ConvBf16", small_conv_net, {6, 1, 8, 8}, DType::BFloat16},
+                    Case{"LstmF32", small_lstm, {4, 7, 6}, DType::Float32},
+                    Case{"LstmBf16", small_lstm, {4, 7, 6}, DType::BFloat16},
+                    Case{"TransformerF32", small_transformer, {3, 5, 8}, DType::Float32},
+                    Case{"TransformerBf16", small_transformer, {3, 5, 8}, DType::BFloat16}),
     [](const auto& parameter) { return std::string(parameter.param.name); });
 
 class Failures : public testing::TestWithParam<int64_t> {};
