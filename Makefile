@@ -5,9 +5,9 @@ SHELL := /bin/bash
 
 export JOBS ?= $(shell nproc)
 
-# What `make run` runs, on which data, with which further arguments.
+# What `make run` runs, on which data (its own if none is named), with which further arguments.
 EXAMPLE ?= fashion_mnist
-DATA ?= /usr/share/datasets/fashion-mnist
+DATA ?=
 ARGS ?=
 
 .PHONY: help setup build run test check bench bench-peers format clean
@@ -22,7 +22,7 @@ build: setup  ## Compile the release build into build/release
 	@tools/build release
 
 run: build  ## Train the example: make run [EXAMPLE=name] [DATA=folder] [ARGS='...']
-	@tools/run_example $(EXAMPLE) --data $(DATA) $(ARGS)
+	@tools/run_example $(EXAMPLE) $(if $(DATA),--data $(DATA)) $(ARGS)
 
 test: build  ## Build and run all tests, the layer check and the format check
 	@tools/run_tests

@@ -1,55 +1,41 @@
 // Trains a small convolutional network on Fashion-MNIST: data, training, evaluation, checkpoints,
 // curves and a report. `--help` lists the options; the last line printed is JSON.
-#include <chrono>
 #include <cstdio>
-#include <filesystem>
-#include <thread>
 
-#include <CLI/CLI.hpp>
+#include "examples/run_options.h"
 #include <nlohmann/json.hpp>
 
 #include "lamella/amp/loss_scale.h"
 #include "lamella/base/parallel.h"
-#include "lamella/data/config.h"
 #include "lamella/data/mnist.h"
 #include "lamella/data/transforms/vision.h"
 #include "lamella/io/report.h"
-#include "lamella/ir/window.h"
 #include "lamella/nn/convolution.h"
 #include "lamella/nn/dropout.h"
 #include "lamella/nn/loss.h"
 #include "lamella/nn/normalization.h"
 #include "lamella/nn/pooling.h"
-#include "lamella/ops/random.h"
 #include "lamella/optim/adam.h"
 #include "lamella/train/model.h"
-#include "lamella/train/model_checkpoint.h"
 #include "lamella/train/monitor.h"
 
 namespace {
 
 using namespace lamella;
 
-struct Options {
+using examples::RunOptions;
+using examples::StopAfter;
+
+struct Options : RunOptions {
   std::string data = "/usr/share/datasets/fashion-mnist";
-  std::string output = "output/fashion_mnist";
-  std::string mode = "pynative";
-  std::string dump_losses;
   int64_t epochs = 5;
   int64_t batch_size = 64;
-  int64_t steps = 0;
   int64_t images = 0;
-  int64_t window = -1;
-  uint64_t seed = 42;
   double learning_rate = 0.002;
   double loss_scale = 0;
   int64_t accumulate = 1;
-  int64_t save_steps = 0;
   bool loop = false;
-  bool resume = false;
 };
-
-constexpr int kBadInput = 2;
 
 // conv-bn-relu-pool twice, dropout, and two dense layers. x: [N, 1, 28, 28]; result: [N, 10].
 class Net : public nn::Cell {
@@ -99,18 +85,6 @@ Ref<data::Dataset> batches(const Options& options, data::Usage usage) {
               {.remainder = training ? data::Remainder::Drop : data::Remainder::Keep});
 }
 
-// Ends the training after a number of steps.
-class StopAfter : public train::Callback {
- public:
-  explicit StopAfter(int64_t steps) : steps_(steps) {}
-  void on_train_step_end(train::RunContext& context) override {
-    if (context.original_args().cur_step_num >= steps_) context.request_stop();
-  }
-
- private:
-  int64_t steps_;
-};
-
 // Keeps the metrics of each epoch for the report, also over a stop of the run.
 class MetricCurves : public train::Callback {
  public:
@@ -149,10 +123,6 @@ struct Run {
   Ref<MetricCurves> metrics = make_ref<MetricCurves>();
 };
 
-std::string checkpoint_folder(const Options& options) {
-  return options.output + "/checkpoints";
-}
-
 Run make_run(const Options& options, int64_t total_steps) {
   Run run;
   const auto schedule =
@@ -174,13 +144,7 @@ Run make_run(const Options& options, int64_t total_steps) {
   const bool every_loss = !options.dump_losses.empty();
   run.progress = make_ref<train::ProgressMonitor>(every_loss ? 1 : 10);
   run.losses = make_ref<train::LossTrace>(options.dump_losses);
-  const int64_t steps_an_epoch = total_steps / options.epochs;
-  run.checkpoints = make_ref<train::ModelCheckpoint>(
-      "fashion_mnist", checkpoint_folder(options),
-      train::CheckpointConfig{
-          .save_checkpoint_steps = options.save_steps > 0 ? options.save_steps : steps_an_epoch,
-          .keep_checkpoint_max = 2,
-          .async_save = true});
+  run.checkpoints = options.checkpoints("fashion_mnist", total_steps / options.epochs);
   run.summary = make_ref<train::SummaryMonitor>(options.output + "/events");
   return run;
 }
@@ -225,18 +189,6 @@ void train_by_loop(Run& run, const Options& options, const Ref<data::Dataset>& t
   train::tell(*context, train::Turn::End);
 }
 
-// Where an earlier run of the same output folder stopped, if this one is to go on there.
-std::optional<train::RunState> stopped_run(const Run& run, const Options& options) {
-  if (!options.resume) return {};
-  const auto newest = train::newest_checkpoint(checkpoint_folder(options));
-  if (!newest) {
-    std::fprintf(stderr, "fashion_mnist: no checkpoint yet in %s: from the beginning\n",
-                 checkpoint_folder(options).c_str());
-    return {};
-  }
-  return train::resume(*run.model->train_network(), *newest);
-}
-
 void write_report(const Run& run, const Options& options, const std::string& path, double seconds) {
   io::Curve losses{.name = "training", .x = {}, .y = {}};
   for (const auto& entry : run.losses->entries()) {
@@ -273,28 +225,17 @@ void write_report(const Run& run, const Options& options, const std::string& pat
 }
 
 void train_and_report(const Options& options) {
-  set_seed(options.seed);
-  data::config::set_seed(static_cast<int64_t>(options.seed & 0xFFFFFFFF));
+  options.apply();
   const auto training = batches(options, data::Usage::Train);
   const auto test = batches(options, data::Usage::Test);
-  std::error_code error;
-  std::filesystem::create_directories(options.output, error);
-  if (error) {
-    fail(ErrorKind::Io, "cannot make the folder {}: {}", options.output, error.message());
-  }
-  WindowLimits limits = Window::of_thread().limits();
-  if (options.window >= 0) limits.fixed = options.window;
-  if (options.mode == "graph") limits = {.fixed = 0, .loop = limits.most, .most = limits.most};
-  Window::of_thread().set_limits(limits);
-
   Run run = make_run(options, training->size() * options.epochs);
   const double began = train::settled_seconds();
   if (options.loop) {
     train_by_loop(run, options, training, test);
   } else {
-    run.model->fit(
-        options.epochs, training, test,
-        {.train = {.callbacks = callbacks_of(run, options), .resume = stopped_run(run, options)}});
+    run.model->fit(options.epochs, training, test,
+                   {.train = {.callbacks = callbacks_of(run, options),
+                              .resume = options.stopped_run(*run.model->train_network())}});
   }
   const double seconds = train::settled_seconds() - began;
   const std::string report = options.output + "/report.html";
@@ -321,10 +262,10 @@ void train_and_report(const Options& options) {
 
 int main(int argc, char** argv) {
   Options options;
+  options.output = "output/fashion_mnist";
   CLI::App app{"Trains a convolutional network on Fashion-MNIST."};
+  options.add_to(app);
   app.add_option("--data", options.data, "folder of the dataset's four files")
-      ->capture_default_str();
-  app.add_option("--output", options.output, "folder for checkpoints, curves and the report")
       ->capture_default_str();
   app.add_option("--epochs", options.epochs, "passes over the training images")
       ->check(CLI::Range(1, 100000))
@@ -332,46 +273,18 @@ int main(int argc, char** argv) {
   app.add_option("--batch-size", options.batch_size, "images a step")
       ->check(CLI::Range(1, 60000))
       ->capture_default_str();
-  app.add_option("--steps", options.steps, "stop after so many steps (0: no)")
-      ->check(CLI::NonNegativeNumber);
   app.add_option("--images", options.images, "training images of an epoch (0: all)")
       ->check(CLI::NonNegativeNumber);
   app.add_option("--learning-rate", options.learning_rate, "rate of the first step")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
-  app.add_option("--seed", options.seed, "of weights, dropout and the order of images")
-      ->capture_default_str();
-  app.add_option("--mode", options.mode, "how operations run: as they come, or a step as one graph")
-      ->check(CLI::IsMember({"pynative", "graph"}))
-      ->capture_default_str();
-  app.add_option("--window", options.window, "run after every so many operations (1: each alone)")
-      ->check(CLI::NonNegativeNumber);
-  app.add_flag("--loop", options.loop, "a loop over batches instead of Model::fit");
+  app.add_flag("--loop", options.loop, "a loop over batches instead of Model::fit")
+      ->excludes("--resume");
   app.add_option("--loss-scale", options.loss_scale,
                  "first scale of losses, which then follows the gradients (0: none)")
       ->check(CLI::NonNegativeNumber);
   app.add_option("--accumulate", options.accumulate, "batches of one step of the optimizer")
       ->check(CLI::Range(1, 1000));
-  app.add_option("--save-steps", options.save_steps,
-                 "save a checkpoint every so many batches (0: every epoch)")
-      ->check(CLI::NonNegativeNumber);
-  app.add_flag("--resume", options.resume, "go on where a run with the same output folder stopped")
-      ->excludes("--loop");
-  app.add_option("--dump-losses", options.dump_losses,
-                 "file for one line a step: its number and the loss's bits in hexadecimal");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : kBadInput;
-  }
-  try {
-    train_and_report(options);
-    return 0;
-  } catch (const Error& error) {
-    std::fprintf(stderr, "fashion_mnist: %s\n", error.what());
-    return error.kind() == ErrorKind::Io || error.kind() == ErrorKind::Value ? kBadInput : 1;
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "fashion_mnist: %s\n", error.what());
-    return 1;
-  }
+  return examples::run_example("fashion_mnist", app, argc, argv,
+                               [&] { train_and_report(options); });
 }
