@@ -98,7 +98,7 @@ class LossTrace(Callback):
             with open(options.dump_losses) as file:
                 self.lines = file.read().splitlines()[:made]
         if options.dump_losses:
-            self.file = open(options.dump_losses, "w", buffering=1)
+            self.file = open(options.dump_losses, "w", buffering=1)  # noqa: SIM115
             self.file.writelines(line + "\n" for line in self.lines)
 
     def on_train_step_end(self, run_context):

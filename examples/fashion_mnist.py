@@ -115,7 +115,7 @@ class LossTrace(Callback):
             with open(self.path + ".new", "w") as file:
                 file.writelines(lines)
             os.replace(self.path + ".new", self.path)
-            self.file = open(self.path, "a", buffering=1)
+            self.file = open(self.path, "a", buffering=1)  # noqa: SIM115
 
     def on_train_begin(self, run_context):
         self.open(run_context.original_args().cur_step_num)

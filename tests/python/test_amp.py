@@ -128,7 +128,7 @@ def test_managers():
 
 
 @pytest.mark.parametrize(
-    "make, message",
+    ("make", "message"),
     [
         (lambda: amp.DynamicLossScaler(0, 2, 1), "at least 1"),
         (lambda: amp.DynamicLossScaler(4, 1, 1), "scale_factor"),

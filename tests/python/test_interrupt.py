@@ -1,4 +1,4 @@
-"""Ctrl-C in the middle of training: it ends soon, and what was trained is a whole number of steps."""
+"""Ctrl-C in the middle of training: it ends soon, and what was trained are whole steps."""
 
 import os
 import random
@@ -21,7 +21,9 @@ ms.set_seed(3)
 rng = np.random.default_rng(1)
 x = Tensor(rng.normal(size=(256, 400)).astype(np.float32))
 y = Tensor(rng.integers(10, size=256).astype(np.int32))
-net = nn.SequentialCell(nn.Dense(400, 600), nn.ReLU(), nn.Dropout(p=0.3), nn.BatchNorm1d(600), nn.Dense(600, 10))
+net = nn.SequentialCell(
+    nn.Dense(400, 600), nn.ReLU(), nn.Dropout(p=0.3), nn.BatchNorm1d(600), nn.Dense(600, 10)
+)
 loss = nn.SoftmaxCrossEntropyWithLogits(sparse=True, reduction="mean")
 optimizer = nn.Adam(net.trainable_params(), 1e-3)
 step = nn.TrainOneStepCell(nn.WithLossCell(net, loss), optimizer).set_train()
