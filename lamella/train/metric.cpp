@@ -3,10 +3,10 @@
 
 #include "lamella/ops/functions.h"
 #include "lamella/ops/tensor_operators.h"
+#include "lamella/train/class_metrics.h"
+#include "lamella/train/metric_inputs.h"
 
 namespace lamella::train {
-
-namespace {
 
 void require_two(std::string_view metric, const std::vector<Tensor>& inputs) {
   if (inputs.size() != 2) {
@@ -15,17 +15,7 @@ void require_two(std::string_view metric, const std::vector<Tensor>& inputs) {
   }
 }
 
-double share(std::string_view metric, int64_t right, int64_t total) {
-  if (total == 0) fail(ErrorKind::Value, "[{}] there is no figure before the first batch", metric);
-  return static_cast<double>(right) / static_cast<double>(total);
-}
-
-int64_t count(const Tensor& truths) {
-  return static_cast<int64_t>(ops::sum(truths).item());
-}
-
-// Labels as class numbers.
-Tensor classes(const Tensor& outputs, const Tensor& labels, std::string_view metric) {
+Tensor class_numbers(const Tensor& outputs, const Tensor& labels, std::string_view metric) {
   if (labels.rank() == outputs.rank() && labels.shape() == outputs.shape()) {
     return ops::argmax(labels, 1);
   }
@@ -34,6 +24,17 @@ Tensor classes(const Tensor& outputs, const Tensor& labels, std::string_view met
          text(outputs.type()));
   }
   return labels;
+}
+
+namespace {
+
+double share(std::string_view metric, int64_t right, int64_t total) {
+  if (total == 0) fail(ErrorKind::Value, "[{}] there is no figure before the first batch", metric);
+  return static_cast<double>(right) / static_cast<double>(total);
+}
+
+int64_t count(const Tensor& truths) {
+  return static_cast<int64_t>(ops::sum(truths).item());
 }
 
 }  // namespace
@@ -53,7 +54,7 @@ void Accuracy::update(const std::vector<Tensor>& inputs) {
     total_ += outputs.size(0).value();
     return;
   }
-  const Tensor expected = classes(outputs, labels, "Accuracy");
+  const Tensor expected = class_numbers(outputs, labels, "Accuracy");
   right_ += count(ops::equal(ops::argmax(outputs, 1), expected));
   total_ += element_count(expected.shape()).value();
 }
@@ -96,7 +97,7 @@ void TopKCategoricalAccuracy::update(const std::vector<Tensor>& inputs) {
          text(outputs.type()));
   }
   const Tensor expected =
-      ops::expand_dims(classes(outputs, inputs[1], "TopKCategoricalAccuracy"), 1);
+      ops::expand_dims(class_numbers(outputs, inputs[1], "TopKCategoricalAccuracy"), 1);
   // The label is among the k largest if fewer than k outputs beat its own.
   const Tensor is_label = ops::equal(ops::element_numbers({1, outputs.size(1)}), expected);
   const Tensor own = ops::sum(ops::where(is_label, outputs, 0.0), {1}, true);
@@ -109,15 +110,42 @@ double TopKCategoricalAccuracy::eval() {
   return share("TopKCategoricalAccuracy", right_, total_);
 }
 
+namespace {
+
+using Make = Ref<Metric> (*)();
+
+template <typename M>
+Ref<Metric> made() {
+  return Ref<Metric>(new M);
+}
+
+constexpr std::pair<std::string_view, Make> kMetrics[] = {
+    {"accuracy", made<Accuracy>},
+    {"acc", made<Accuracy>},
+    {"precision", made<Precision>},
+    {"recall", made<Recall>},
+    {"F1", made<Fbeta>},
+    {"loss", made<Loss>},
+    {"mae", made<MAE>},
+    {"mse", made<MSE>},
+    {"top_1_accuracy", [] { return Ref<Metric>(new TopKCategoricalAccuracy(1)); }},
+    {"top_5_accuracy", [] { return Ref<Metric>(new TopKCategoricalAccuracy(5)); }},
+};
+
+}  // namespace
+
+std::vector<std::string> metric_names() {
+  std::vector<std::string> names;
+  for (const auto& [name, make] : kMetrics) names.emplace_back(name);
+  return names;
+}
+
 Ref<Metric> get_metric(const std::string& name) {
-  if (name == "accuracy" || name == "acc") return Ref<Metric>(new Accuracy);
-  if (name == "loss") return Ref<Metric>(new Loss);
-  if (name == "top_1_accuracy") return Ref<Metric>(new TopKCategoricalAccuracy(1));
-  if (name == "top_5_accuracy") return Ref<Metric>(new TopKCategoricalAccuracy(5));
-  fail(ErrorKind::Value,
-       "[metrics] there is no metric '{}'; there are accuracy, acc, loss, top_1_accuracy, "
-       "top_5_accuracy",
-       name);
+  for (const auto& [known, make] : kMetrics) {
+    if (known == name) return make();
+  }
+  fail(ErrorKind::Value, "[metrics] there is no metric '{}'; there are {}", name,
+       fmt::join(metric_names(), ", "));
 }
 
 }  // namespace lamella::train

@@ -65,7 +65,9 @@ class LAMELLA_API TopKCategoricalAccuracy : public Metric {
 
 using Metrics = std::map<std::string, Ref<Metric>>;
 
-// "accuracy" or "acc", "loss", "top_1_accuracy", "top_5_accuracy". Throws Value listing them.
+// The names that get_metric knows.
+LAMELLA_API std::vector<std::string> metric_names();
+// A metric by its name: "accuracy", "precision", "F1", "loss", ... Throws Value listing them.
 LAMELLA_API Ref<Metric> get_metric(const std::string& name);
 
 }  // namespace lamella::train

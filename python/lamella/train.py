@@ -46,6 +46,87 @@ class History(_train.History):
         super().__init__()
 
 
+class EarlyStopping(_train.EarlyStopping):
+    """Ends the training when a figure no longer improves. monitor: "loss", "eval_loss", or a
+    metric; baseline: what it has to beat."""
+
+    def __init__(
+        self,
+        monitor="eval_loss",
+        min_delta=0,
+        patience=0,
+        verbose=False,
+        mode="auto",
+        baseline=None,
+        restore_best_weights=False,
+    ):
+        super().__init__(
+            monitor, mode, min_delta, patience, verbose, baseline, restore_best_weights
+        )
+
+
+class ReduceLROnPlateau(_train.ReduceLROnPlateau):
+    """Multiplies the learning rate by a factor when a figure no longer improves."""
+
+    def __init__(
+        self,
+        monitor="eval_loss",
+        factor=0.1,
+        patience=10,
+        verbose=False,
+        mode="auto",
+        min_delta=0.0001,
+        cooldown=0,
+        min_lr=0,
+    ):
+        super().__init__(monitor, mode, min_delta, patience, verbose, factor, cooldown, min_lr)
+
+
+class LearningRateScheduler(_train.LearningRateScheduler):
+    """After every step sets the learning rate to learning_rate_function(rate, step)."""
+
+    def __init__(self, learning_rate_function):
+        super().__init__(learning_rate_function)
+
+
+class LambdaCallback(Callback):
+    """A callback made of functions of the run's context."""
+
+    def __init__(
+        self,
+        on_train_epoch_begin=None,
+        on_train_epoch_end=None,
+        on_train_step_begin=None,
+        on_train_step_end=None,
+        on_train_begin=None,
+        on_train_end=None,
+        on_eval_epoch_begin=None,
+        on_eval_epoch_end=None,
+        on_eval_step_begin=None,
+        on_eval_step_end=None,
+        on_eval_begin=None,
+        on_eval_end=None,
+    ):
+        super().__init__()
+        turns = dict(locals())
+        self._turns = {
+            name: turn for name, turn in turns.items() if name.startswith("on_") and turn
+        }
+
+    def _call(self, name, run_context):
+        if name in self._turns:
+            self._turns[name](run_context)
+
+
+def _forwarder(name):
+    return lambda self, run_context: self._call(name, run_context)
+
+
+for _kind in ("train", "eval"):
+    for _turn in ("epoch_begin", "epoch_end", "step_begin", "step_end", "begin", "end"):
+        setattr(LambdaCallback, f"on_{_kind}_{_turn}", _forwarder(f"on_{_kind}_{_turn}"))
+
+
 class CheckpointConfig:
     """When checkpoints are saved, and how many are kept."""
 
@@ -180,12 +261,102 @@ class Top5CategoricalAccuracy(TopKCategoricalAccuracy):
         super().__init__(5)
 
 
+class _ByClass:
+    """What eval gives: a figure a class, or their mean."""
+
+    def eval(self, average=False):
+        import numpy as np
+
+        each = np.array(self._each_class())
+        return float(each.mean()) if average else each
+
+
+def _is_multilabel(name, eval_type):
+    if eval_type not in ("classification", "multilabel"):
+        raise ValueError(
+            f"[{name}] eval_type must be 'classification' or 'multilabel', got {eval_type!r}"
+        )
+    return eval_type == "multilabel"
+
+
+class Precision(_ByClass, _train.Precision):
+    """Of what was predicted to be of a class, the share that is."""
+
+    def __init__(self, eval_type="classification"):
+        super().__init__(_is_multilabel("Precision", eval_type))
+
+
+class Recall(_ByClass, _train.Recall):
+    """Of what is of a class, the share that was predicted to be."""
+
+    def __init__(self, eval_type="classification"):
+        super().__init__(_is_multilabel("Recall", eval_type))
+
+
+class Fbeta(_ByClass, _train.Fbeta):
+    """The weighted harmonic mean of precision and recall."""
+
+    def __init__(self, beta):
+        super().__init__(beta)
+
+
+class F1(Fbeta):
+    """The harmonic mean of precision and recall."""
+
+    def __init__(self):
+        super().__init__(1.0)
+
+
+class ConfusionMatrix(_train.ConfusionMatrix):
+    """How often each class (row) was taken for each (column)."""
+
+    def __init__(self, num_classes, normalize="no_norm", threshold=0.5):
+        ways = ("no_norm", "target", "prediction", "all")
+        if normalize not in ways:
+            raise ValueError(f"[ConfusionMatrix] normalize must be of {ways}, got {normalize!r}")
+        super().__init__(num_classes, ways.index(normalize), threshold)
+
+    def eval(self):
+        """The matrix [num_classes, num_classes]."""
+        import numpy as np
+
+        return np.array(self._matrix()).reshape(self.num_classes, self.num_classes)
+
+
+class MAE(_train.MAE):
+    """The sum of absolute errors by the number of samples."""
+
+    def __init__(self):
+        super().__init__()
+
+
+class MSE(_train.MSE):
+    """The sum of squared errors by the number of samples."""
+
+    def __init__(self):
+        super().__init__()
+
+
+# The classes of the metrics whose figure is no single number, by name.
+_NAMED = {"precision": Precision, "recall": Recall, "F1": F1}
+
+
+def names():
+    """The names that get_metric_fn knows."""
+    return _train.metric_names()
+
+
+def get_metric_fn(name, *args, **kwargs):
+    """A metric by its name."""
+    return _NAMED[name](*args, **kwargs) if name in _NAMED else _train.get_metric(name)
+
+
 def _metrics(metrics):
     if metrics is None:
         return {}
     if isinstance(metrics, dict):
-        return {n: _train.get_metric(m) if isinstance(m, str) else m for n, m in metrics.items()}
-    return {name: _train.get_metric(name) for name in metrics}
+        return {n: get_metric_fn(m) if isinstance(m, str) else m for n, m in metrics.items()}
+    return {name: get_metric_fn(name) for name in metrics}
 
 
 # ---- The loop ----
@@ -238,8 +409,9 @@ class Model(_train.Model):
         update = manager.get_update_cell() if manager is not None else None
         # Without an update cell no step is left out, and the optimizer divides by its loss_scale.
         sens = manager.get_loss_scale() if manager is not None and update is None else 1.0
+        self._by_name = _metrics(metrics)
         super().__init__(
-            network, loss_fn, optimizer, _metrics(metrics), eval_network, update, sens, steps
+            network, loss_fn, optimizer, self._by_name, eval_network, update, sens, steps
         )
 
     def train(
@@ -285,7 +457,11 @@ class Model(_train.Model):
 
     def eval(self, valid_dataset, callbacks=None, dataset_sink_mode=False):
         """The metrics over a dataset."""
-        return self._eval(valid_dataset._handle, _callbacks(callbacks))
+        figures = self._eval(valid_dataset._handle, _callbacks(callbacks))
+        for name, metric in self._by_name.items():
+            if isinstance(metric, (_ByClass, ConfusionMatrix)):
+                figures[name] = metric.eval()
+        return figures
 
     def predict(self, *predict_data, backend=None, config=None):
         """The network's outputs, in inference."""

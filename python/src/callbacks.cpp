@@ -1,13 +1,16 @@
 // Callbacks: those of C++, and subclasses written in Python.
 #include "python/src/cell.h"
 #include "python/src/dataset.h"
+#include "python/src/dataset_arrays.h"
 #include "python/src/train.h"
 #include <nanobind/stl/map.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include "lamella/train/model_checkpoint.h"
 #include "lamella/train/monitor.h"
+#include "lamella/train/plateau.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -31,6 +34,20 @@ template <typename Base>
 class OverridableCallback : public Base {
  public:
   NB_TRAMPOLINE(Base);
+
+  std::map<std::string, std::string> state() const override {
+    const HostLock lock;
+    const nb::detail::ticket ticket(nb_trampoline, "state", nb::detail::str_hash("state"), false);
+    if (!ticket.key.is_valid()) return Base::state();
+    return nb::cast<std::map<std::string, std::string>>(nb_trampoline.base().attr(ticket.key)());
+  }
+  void restore(const std::map<std::string, std::string>& state) override {
+    const HostLock lock;
+    const nb::detail::ticket ticket(nb_trampoline, "restore", nb::detail::str_hash("restore"),
+                                    false);
+    if (!ticket.key.is_valid()) return Base::restore(state);
+    nb_trampoline.base().attr(ticket.key)(state);
+  }
 
 #define LAMELLA_TURN(turn)                                         \
   void turn(RunContext& context) override {                        \
@@ -59,6 +76,10 @@ auto callback_class(nb::module_& module, const char* name, const Extra&... extra
   bound.def(#turn, [](Monitor& self, RunContext& context) { self.Monitor::turn(context); });
   LAMELLA_TURNS(LAMELLA_TURN)
 #undef LAMELLA_TURN
+  bound.def("state", [](Monitor& self) { return self.Monitor::state(); });
+  bound.def("restore", [](Monitor& self, const std::map<std::string, std::string>& state) {
+    self.Monitor::restore(state);
+  });
   return bound;
 }
 
@@ -71,6 +92,21 @@ struct RunParameters {
 template <typename T>
 auto reader(T train::CallbackParams::* field) {
   return [field](RunParameters& self) { return (*self).*field; };
+}
+
+train::PlateauOptions plateau_from(nb::handle monitor, nb::handle mode, double min_delta,
+                                   int64_t patience, bool verbose) {
+  const auto way = nb::cast<std::string>(mode);
+  if (way != "auto" && way != "min" && way != "max") {
+    fail(ErrorKind::Value, "[callback] mode must be 'auto', 'min' or 'max', got '{}'", way);
+  }
+  return {.monitor = nb::cast<std::string>(monitor),
+          .mode = way == "auto"  ? train::Improvement::Auto
+                  : way == "min" ? train::Improvement::Less
+                                 : train::Improvement::More,
+          .min_delta = min_delta,
+          .patience = patience,
+          .verbose = verbose};
 }
 
 void add_parameters(nb::module_& module) {
@@ -117,6 +153,33 @@ void add_callbacks(nb::module_& module) {
       .def(nb::init<>())
       .def_prop_ro("_epochs", &train::History::epochs)
       .def_prop_ro("_values", &train::History::values);
+  callback_class<train::EarlyStopping, Callback>(module, "EarlyStopping")
+      .def("__init__", [](train::EarlyStopping* self, nb::handle monitor, nb::handle mode,
+                          double min_delta, int64_t patience, bool verbose,
+                          std::optional<double> baseline, bool restore_best_weights) {
+        new (self) OverridableCallback<train::EarlyStopping>(train::EarlyStoppingOptions{
+            .plateau = plateau_from(monitor, mode, min_delta, patience, verbose),
+            .baseline = baseline,
+            .restore_best_weights = restore_best_weights});
+      });
+  callback_class<train::ReduceLROnPlateau, Callback>(module, "ReduceLROnPlateau")
+      .def("__init__", [](train::ReduceLROnPlateau* self, nb::handle monitor, nb::handle mode,
+                          double min_delta, int64_t patience, bool verbose, double factor,
+                          int64_t cooldown, double min_lr) {
+        new (self) OverridableCallback<train::ReduceLROnPlateau>(train::ReduceLROnPlateauOptions{
+            .plateau = plateau_from(monitor, mode, min_delta, patience, verbose),
+            .factor = factor,
+            .cooldown = cooldown,
+            .min_lr = min_lr});
+      });
+  callback_class<train::LearningRateScheduler, Callback>(module, "LearningRateScheduler")
+      .def("__init__", [](train::LearningRateScheduler* self, nb::object function) {
+        new (self) OverridableCallback<train::LearningRateScheduler>(
+            [function = SharedObject(std::move(function))](double rate, int64_t step) {
+              const HostLock lock;
+              return nb::cast<double>(nb::float_(nb::handle(function.get())(rate, step)));
+            });
+      });
   callback_class<train::ModelCheckpoint, Callback>(module, "ModelCheckpoint")
       .def(
           "__init__",

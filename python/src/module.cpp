@@ -54,5 +54,6 @@ NB_MODULE(_native, module) {
   bind::add_amp(amp);
   nanobind::module_ train = module.def_submodule("train");
   bind::add_callbacks(train);
+  bind::add_metrics(train);
   bind::add_train(train);
 }

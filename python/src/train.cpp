@@ -21,58 +21,6 @@ namespace {
 
 using nn::Cell;
 
-// A metric written in Python.
-class PythonMetric : public train::Metric {
- public:
-  NB_TRAMPOLINE(train::Metric);
-  void clear() override {
-    const HostLock lock;
-    nb_trampoline.base().attr("clear")();
-  }
-  void update(const std::vector<Tensor>& inputs) override {
-    const HostLock lock;
-    nb::list arguments;
-    for (const Tensor& input : inputs) arguments.append(input);
-    nb_trampoline.base().attr("update")(*nb::tuple(arguments));
-  }
-  double eval() override {
-    const HostLock lock;
-    return nb::cast<double>(nb::float_(nb_trampoline.base().attr("eval")()));
-  }
-  bool takes_loss() const override {
-    const HostLock lock;
-    return nb::getattr(nb_trampoline.base(), "_takes_loss", nb::bool_(false)).is(nb::bool_(true));
-  }
-};
-
-template <typename T>
-auto metric_class(nb::module_& module, const char* name) {
-  return nb::class_<T, train::Metric>(module, name)
-      .def("clear", [](T& self) { self.clear(); })
-      .def("update",
-           [](T& self, const nb::args& inputs) { self.update(tensors_from(inputs, "metric")); })
-      .def("eval", [](T& self) { return self.eval(); });
-}
-
-void add_metrics(nb::module_& module) {
-  nb::class_<train::Metric, PythonMetric>(module, "Metric", nb::dynamic_attr(),
-                                          nb::is_weak_referenceable(),
-                                          shared_object<train::Metric>())
-      .def(nb::init<>());
-  metric_class<train::Accuracy>(module, "Accuracy")
-      .def(
-          "__init__",
-          [](train::Accuracy* self, bool multilabel) {
-            new (self) train::Accuracy(multilabel ? train::AccuracyKind::Multilabel
-                                                  : train::AccuracyKind::Classification);
-          },
-          "multilabel"_a);
-  metric_class<train::Loss>(module, "Loss").def(nb::init<>());
-  metric_class<train::TopKCategoricalAccuracy>(module, "TopKCategoricalAccuracy")
-      .def(nb::init<int64_t>(), "k"_a);
-  module.def("get_metric", train::get_metric, "name"_a);
-}
-
 // Calls `make` with the optimizer, or the accumulation around one.
 template <typename Make>
 void with_updater(const Ref<Cell>& updater, const Make& make) {
@@ -233,7 +181,6 @@ void add_model(nb::module_& module) {
 
 void add_train(nb::module_& module) {
   add_steps(module);
-  add_metrics(module);
   add_checkpoints(module);
   add_model(module);
 }

@@ -6,6 +6,7 @@
 namespace lamella::python {
 
 void add_callbacks(nanobind::module_& module);
+void add_metrics(nanobind::module_& module);
 void add_train(nanobind::module_& module);
 
 }  // namespace lamella::python

@@ -156,3 +156,78 @@ def test_persistent_buffers_are_in_checkpoints(tmp_path):
     twin = nn.SequentialCell(Counting())
     assert ms.load_param_into_net(twin, loaded, strict_load=True) == ([], [])
     assert twin[0].seen.asnumpy().tolist() == [5, 6]
+
+
+def test_metrics_by_class():
+    outputs = Tensor(np.array([[3, 1, 0], [2, 1, 0], [0, 5, 1], [0, 1, 2]], np.float32))
+    labels = Tensor(np.array([0, 1, 1, 1], np.int32))
+    expected = {
+        train.Precision(): [0.5, 1, 0],
+        train.Recall(): [1, 1 / 3, 0],
+        train.F1(): [2 / 3, 0.5, 0],
+        train.Fbeta(2.0): [5 / 6, 5 / 13, 0],
+    }
+    for metric, figures in expected.items():
+        metric.update(outputs, labels)
+        np.testing.assert_allclose(metric.eval(), figures)
+        np.testing.assert_allclose(metric.eval(average=True), np.mean(figures))
+    matrix = train.ConfusionMatrix(3)
+    matrix.update(outputs, labels)
+    np.testing.assert_array_equal(matrix.eval(), [[1, 0, 0], [1, 1, 1], [0, 0, 0]])
+    assert {"precision", "F1", "loss"} <= set(train.names())
+    with pytest.raises(ValueError, match="normalize"):
+        train.ConfusionMatrix(3, "all of it")
+    trained, _ = model(metrics={"precision": train.Precision(), "matrix": train.ConfusionMatrix(2)})
+    figures = trained.eval(dataset())
+    assert figures["precision"].shape == (2,)
+    assert figures["matrix"].sum() == 64
+
+
+def test_training_ends_or_slows_when_a_figure_stalls():
+    trained, net = model(metrics={"loss"})
+    history = train.History()
+    stop = train.EarlyStopping(monitor="eval_loss", patience=2, min_delta=100, mode="min")
+    trained.fit(20, dataset(), dataset(), callbacks=[history, stop])
+    assert len(history.epoch["epoch"]) == 3
+    trained, net = model(metrics={"loss"})
+    slow = train.ReduceLROnPlateau(monitor="loss", factor=0.5, patience=1, min_delta=100)
+    trained.fit(3, dataset(), dataset(), callbacks=slow)
+    optimizer = trained.train_network.optimizer
+    np.testing.assert_allclose(optimizer.get_lr().asnumpy(), 0.02 / 4)
+    trained, net = model()
+    halved = train.LearningRateScheduler(lambda rate, step: rate / 2 if step == 3 else rate)
+    trained.train(1, dataset(), callbacks=halved)
+    np.testing.assert_allclose(trained.train_network.optimizer.get_lr().asnumpy(), 0.01)
+    with pytest.raises(ValueError, match="mode"):
+        train.EarlyStopping(mode="best")
+
+
+def test_callbacks_made_of_functions():
+    seen = []
+    trained, _ = model()
+    turns = train.LambdaCallback(
+        on_train_begin=lambda run_context: seen.append("begin"),
+        on_train_step_end=lambda c: seen.append(c.original_args().cur_step_num),
+    )
+    trained.train(1, dataset(), callbacks=turns)
+    assert seen == ["begin", 1, 2, 3, 4]
+
+
+def test_what_a_python_callback_remembers_is_saved(tmp_path):
+    class Best(train.Callback):
+        value = 0
+
+        def on_train_step_end(self, run_context):
+            self.value += 1
+
+        def state(self):
+            return {"value": str(self.value)}
+
+        def restore(self, state):
+            self.value = int(state["value"])
+
+    first, second = Best(), Best()
+    save = train.ModelCheckpoint("net", str(tmp_path))
+    model()[0].train(2, dataset(), callbacks=[first, save])
+    model()[0].train(3, dataset(), callbacks=[second, save], resume_from=tmp_path)
+    assert second.value == 12
