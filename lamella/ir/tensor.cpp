@@ -171,6 +171,10 @@ void ensure_ready(const Ref<Value>& value) {
         "[read] this tensor stands for a value in the body of a loop or branch: it has no elements "
         "that can be read; compute with it instead");
   }
+  if (value->state() == Value::State::Pending) {
+    fail(ErrorKind::Value,
+         "[read] this value is being computed by the run that this code interrupts");
+  }
 }
 
 void Tensor::wait() const {

@@ -166,8 +166,8 @@ void Window::flush() {
   const TracingPaused paused;
   std::lock_guard lock(mutex_);
   flush_requested_ = false;
-  if (flushing_ || nodes_.empty()) {
-    if (!flushing_) journal_.clear();
+  if (nodes_.empty()) {
+    journal_.clear();
     return;
   }
   std::vector<Ref<Node>> nodes = std::move(nodes_);
@@ -176,14 +176,15 @@ void Window::flush() {
   journal_.clear();
   PointerMap<Value, int64_t> held(journal.size());
   for (const JournalEntry& entry : journal) ++held[entry.value.get()];
-  flushing_ = true;
+  ++running_;
   try {
+    if (running_ > 1) refuse_running(nodes);
     runtime().run(nodes, [&](const Value& value) -> int64_t {
       const int64_t* count = held.find(&value);
       return count == nullptr ? 0 : *count;
     });
   } catch (const std::exception& error) {
-    flushing_ = false;
+    --running_;
     last_failure_ = error.what();
     for (const Ref<Node>& node : nodes) {
       for (const Ref<Value>& result : node->results()) {
@@ -194,8 +195,26 @@ void Window::flush() {
     finish(nodes);
     throw;
   }
-  flushing_ = false;
+  --running_;
   finish(nodes);
+}
+
+// The host's code that a run calls, such as a handler of signals, may compute with everything but
+// what that run is about to give.
+void Window::refuse_running(std::span<const Ref<Node>> nodes) const {
+  PointerMap<Value, bool> own(nodes.size());
+  for (const Ref<Node>& node : nodes) {
+    for (const Ref<Value>& operand : node->operands()) {
+      if (operand->state() == Value::State::Pending && own.find(operand.get()) == nullptr) {
+        throw Error(ErrorKind::Value,
+                    fmt::format("[{}] an operand is being computed by the run that this code "
+                                "interrupts",
+                                node->op().name()),
+                    node->location());
+      }
+    }
+    for (const Ref<Value>& result : node->results()) own[result.get()] = true;
+  }
 }
 
 void Window::finish(std::vector<Ref<Node>>& nodes) {

@@ -80,6 +80,7 @@ class LAMELLA_API Window final : public Recorder {
     uint64_t version;
   };
 
+  void refuse_running(std::span<const Ref<Node>> nodes) const;
   void prepare(const Operator& op, std::span<Value* const> operands,
                const SourceLocation& location);
   Results append(const Ref<Node>& node);
@@ -93,7 +94,7 @@ class LAMELLA_API Window final : public Recorder {
   int gradient_depth_ = 0;
   int walks_ = 0;
   bool flush_requested_ = false;
-  bool flushing_ = false;
+  int running_ = 0;  // flushes in progress: code that one of them calls may need another
   WindowLimits limits_;
   std::string last_failure_;
 };

@@ -104,20 +104,49 @@ void Executable::make_slots(const Fusion& fusion) {
   }
 }
 
+namespace {
+
+std::vector<bool> donations(std::span<const InputArgument> arguments) {
+  std::vector<bool> donated;
+  for (const InputArgument& argument : arguments) donated.push_back(argument.donated);
+  return donated;
+}
+
+}  // namespace
+
+std::unique_ptr<Instance> Executable::new_instance(std::span<const int64_t> bindings,
+                                                   std::span<const InputArgument> arguments) const {
+  return make_instance({steps_, slots_, slot_of_, input_of_, last_fallible_step_}, bindings,
+                       donations(arguments));
+}
+
+void Executable::with_instance(std::span<const int64_t> bindings,
+                               std::span<const InputArgument> arguments,
+                               FunctionRef<void(Instance&)> run) {
+  const std::thread::id self = std::this_thread::get_id();
+  if (runner_.load(std::memory_order_relaxed) == self) {
+    const std::unique_ptr<Instance> own = new_instance(bindings, arguments);
+    return run(*own);
+  }
+  std::lock_guard lock(mutex_);
+  struct Runner {
+    std::atomic<std::thread::id>& runner;
+    ~Runner() { runner.store({}, std::memory_order_relaxed); }
+  } const holds{runner_};
+  runner_.store(self, std::memory_order_relaxed);
+  run(instance(bindings, arguments));
+}
+
 Instance& Executable::instance(std::span<const int64_t> bindings,
                                std::span<const InputArgument> arguments) {
   Hasher hasher;
   for (int64_t size : bindings) hasher.add(static_cast<uint64_t>(size));
-  std::vector<bool> donated;
-  for (const InputArgument& argument : arguments) donated.push_back(argument.donated);
-  hasher.add(std::hash<std::vector<bool>>()(donated));
+  hasher.add(std::hash<std::vector<bool>>()(donations(arguments)));
   hasher.add(static_cast<uint64_t>(thread_count()));  // scratch memory is planned for as many
   const Hash128 key = hasher.digest();
   if (const auto found = instances_.find(key); found != instances_.end()) return *found->second;
   if (instances_.size() >= kMostInstances) instances_.clear();
-  Instance& made =
-      *(instances_[key] = make_instance({steps_, slots_, slot_of_, input_of_, last_fallible_step_},
-                                        bindings, donated));
+  Instance& made = *(instances_[key] = new_instance(bindings, arguments));
   report_.launches = static_cast<int64_t>(made.batches.size());
   report_.arena_bytes = made.arena.bytes;
   report_.arena_lower_bound = made.arena.lower_bound;
@@ -126,32 +155,32 @@ Instance& Executable::instance(std::span<const int64_t> bindings,
 
 std::vector<Buffer> Executable::run(std::span<const int64_t> bindings,
                                     std::span<InputArgument> arguments) {
-  std::lock_guard lock(mutex_);
-  Instance& sized = instance(bindings, arguments);
-  const std::vector<Buffer> made = execute(sized, bindings, arguments, {}, Interruption::Allowed);
-  counters().arena_bytes = sized.arena.bytes;
   std::vector<Buffer> outputs;
-  for (int output : output_slots_) {
-    const size_t memory = sized.memory_of(static_cast<size_t>(output));
-    const int input = slots_[memory].input;
-    outputs.push_back(input >= 0 ? arguments[static_cast<size_t>(input)].buffer : made[memory]);
-  }
+  with_instance(bindings, arguments, [&](Instance& sized) {
+    const std::vector<Buffer> made = execute(sized, bindings, arguments, {}, Interruption::Allowed);
+    counters().arena_bytes = sized.arena.bytes;
+    for (int output : output_slots_) {
+      const size_t memory = sized.memory_of(static_cast<size_t>(output));
+      const int input = slots_[memory].input;
+      outputs.push_back(input >= 0 ? arguments[static_cast<size_t>(input)].buffer : made[memory]);
+    }
+  });
   return outputs;
 }
 
 void Executable::run_into(std::span<const int64_t> bindings, std::span<InputArgument> arguments,
                           std::span<char* const> outputs, Interruption interruption) {
-  std::lock_guard lock(mutex_);
-  Instance& sized = instance(bindings, arguments);
-  execute(sized, bindings, arguments, outputs, interruption);
-  for (size_t i = 0; i < output_slots_.size(); ++i) {
-    const auto slot = static_cast<size_t>(output_slots_[i]);
-    const auto bytes = static_cast<size_t>(sized.slot_bytes[slot]);
-    // An input handed on, or a result that is given twice.
-    if (sized.slot_data[slot] != outputs[i] && bytes > 0) {
-      std::memcpy(outputs[i], sized.slot_data[slot], bytes);
+  with_instance(bindings, arguments, [&](Instance& sized) {
+    execute(sized, bindings, arguments, outputs, interruption);
+    for (size_t i = 0; i < output_slots_.size(); ++i) {
+      const auto slot = static_cast<size_t>(output_slots_[i]);
+      const auto bytes = static_cast<size_t>(sized.slot_bytes[slot]);
+      // An input handed on, or a result that is given twice.
+      if (sized.slot_data[slot] != outputs[i] && bytes > 0) {
+        std::memcpy(outputs[i], sized.slot_data[slot], bytes);
+      }
     }
-  }
+  });
 }
 
 std::vector<Buffer> Executable::execute(Instance& sized, std::span<const int64_t> bindings,

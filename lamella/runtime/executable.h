@@ -1,10 +1,13 @@
 // A compiled graph: steps, and for each set of sizes it has met a memory plan and ready arguments.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <mutex>
+#include <thread>
 #include <unordered_map>
 
+#include "lamella/base/function_ref.h"
 #include "lamella/ir/graph.h"
 #include "lamella/runtime/instance.h"
 #include "lamella/runtime/kernel_step.h"
@@ -59,6 +62,13 @@ class LAMELLA_API Executable {
  private:
   void make_slots(const Fusion& fusion);
   Instance& instance(std::span<const int64_t> bindings, std::span<const InputArgument> arguments);
+  std::unique_ptr<Instance> new_instance(std::span<const int64_t> bindings,
+                                         std::span<const InputArgument> arguments) const;
+  // Calls `run` with the instance for these sizes. Other threads wait; a run inside a run of the
+  // same thread, by code of the host that was called while it was asked whether to go on, gets an
+  // instance of its own.
+  void with_instance(std::span<const int64_t> bindings, std::span<const InputArgument> arguments,
+                     FunctionRef<void(Instance&)> run);
   // One run with the memory of outputs as given, or made where none is; returns what was made.
   std::vector<Buffer> execute(Instance& sized, std::span<const int64_t> bindings,
                               std::span<InputArgument> arguments, std::span<char* const> outputs,
@@ -81,6 +91,7 @@ class LAMELLA_API Executable {
   std::vector<int> output_slots_;
   int last_fallible_step_ = -1;
   std::mutex mutex_;
+  std::atomic<std::thread::id> runner_{};  // the thread that holds the mutex
   std::unordered_map<Hash128, std::unique_ptr<Instance>> instances_;
   ExecutableReport report_;
 };
