@@ -94,6 +94,12 @@ TensorType channel_type(const TensorType& x) {
   return {compute_dtype(x.dtype), Layout::RowMajor, Shape{x.shape[1]}};
 }
 
+void require_shape_of_x(const InferCall& call, size_t cotangent) {
+  if (call.operand(cotangent).shape == call.operand(0).shape) return;
+  fail(ErrorKind::Value, "[{}] the cotangent must have the shape of x, {}, got {}", call.op.name(),
+       text(call.operand(0).shape), text(call.operand(cotangent)));
+}
+
 }  // namespace
 
 LAMELLA_OP(layer_norm, (Operand x, Operand weight, Operand bias, int64_t begin_axis = -1, double epsilon = 1e-05),
@@ -128,6 +134,7 @@ LAMELLA_OP(layer_norm_backward, (Operand x, Operand weight, Operand cotangent, i
     .accepts = kFloats,
     .infer = [](InferCall& call) {
       const TensorType& x = call.operand(0);
+      require_shape_of_x(call, 2);
       call.results.push_back({x.dtype, Layout::RowMajor, x.shape});
     },
     .lower = composite([](const CompositeCall& call) {
@@ -148,6 +155,7 @@ LAMELLA_OP_MULTI(layer_norm_backward_parameters, (Operand x, Operand cotangent, 
     .accepts = kFloats,
     .infer = [](InferCall& call) {
       const TensorType& x = call.operand(0);
+      require_shape_of_x(call, 1);
       const Axes axes = trailing_axes(call.attribute<int64_t>(0), rank(x.shape), "layer_norm");
       const Shape shape(x.shape.begin() + axes.front(), x.shape.end());
       for (int i = 0; i < 2; ++i) call.results.push_back({compute_dtype(x.dtype), Layout::RowMajor, shape});

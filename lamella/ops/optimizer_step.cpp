@@ -17,6 +17,12 @@ void infer_step(InferCall& call) {
     fail(ErrorKind::Value, "[{}] {} must have the parameter's shape {}, got {}", call.op.name(),
          opdef(call.op).parameters()[i].name, text(parameter.shape), text(call.operand(i)));
   }
+  // The rate, and decays: what makes the result larger is no step of this parameter.
+  for (size_t i = states + 1; i < call.operands.size(); ++i) {
+    if (call.operand(i).shape.empty()) continue;
+    fail(ErrorKind::Value, "[{}] {} must be a number, got {}", call.op.name(),
+         opdef(call.op).parameters()[i].name, text(call.operand(i)));
+  }
   for (size_t i = 0; i < states; ++i) call.results.push_back(call.operand(i));
 }
 

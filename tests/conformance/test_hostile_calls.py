@@ -1,5 +1,10 @@
-"""Random calls of every operator give a result or an error of the user, never a crash."""
+"""Random calls of every operator give a result or an error of the user, never a crash.
 
+A result is the same, to the bit, when the call is made again and each operation runs by itself; its
+gradient can be asked for. LAMELLA_HOSTILE_CALLS says how many calls are made.
+"""
+
+import os
 import random
 
 import numpy as np
@@ -8,9 +13,11 @@ import lamella
 
 from .test_operators import INTERNAL
 
-SEED, CALLS = 20, 1200
+CALLS = int(os.environ.get("LAMELLA_HOSTILE_CALLS", "1200"))
+SEED = 20
 SIZES = [0, 1, 2, 3, 5, 17]
 DTYPES = ["bool", "int8", "uint8", "int16", "int32", "int64", "float16", "float32", "float64"]
+SPECIAL = [np.nan, np.inf, -np.inf, 0.0, -0.0, 1e38, 1e-45, 2.0**31, -(2.0**63)]
 NUMBERS = [0, 1, -1, 3.5, 2**40, float("nan")]
 INTEGERS = [-100, -2, -1, 0, 1, 2, 3, 7, 2**31, 2**62]
 REALS = [0.0, 1.0, -1.0, 1e-5, float("nan"), float("inf")]
@@ -29,8 +36,15 @@ class Arguments:
         rank = self.random.choice([0, 1, 1, 2, 2, 3, 4, 5])
         data = self.numbers.standard_normal([self.random.choice(SIZES) for _ in range(rank)])
         data = np.asarray(data * self.random.choice([1, 10, 1000, np.nan]))
+        if data.size and self.random.random() < 0.2:
+            data.flat[self.random.randrange(data.size)] = self.random.choice(SPECIAL)
         with np.errstate(all="ignore"):
-            return lamella.Tensor(data.astype(self.random.choice(DTYPES)))
+            made = lamella.Tensor(data.astype(self.random.choice(DTYPES)))
+        if self.random.random() < 0.1:
+            made = lamella.call("cast", made, "bfloat16")
+        if rank > 1 and self.random.random() < 0.2:
+            made = lamella.call("transpose", made, ())  # a view with other strides
+        return made
 
     def of_kind(self, kind):
         choose = self.random.choice
@@ -54,6 +68,42 @@ class Arguments:
                 return None
 
 
+def results_of(name, given):
+    results = lamella.call(name, *given)
+    return list(results) if isinstance(results, (list, tuple)) else [results]
+
+
+def elements(results):
+    return [lamella.call("cast", result, "float64").asnumpy().tobytes() for result in results]
+
+
+def check(row, given):
+    """Whether the call gives a result; then the same once more, one operation a window."""
+    state = lamella._native.random_state()
+    try:
+        first = elements(results_of(row["name"], given))
+    except USER_ERRORS:
+        return False
+    lamella._native.set_random_state(*state)
+    window = lamella._native.window()
+    lamella.set_window(1)
+    try:
+        again = elements(results_of(row["name"], given))
+    finally:
+        lamella.set_window(window)
+    assert first == again, "another window gives other bits"
+    floats = [x for x in given if isinstance(x, lamella.Tensor) and x.is_floating_point()]
+    if row["has_gradient"] and floats:
+        try:
+            _, gradients = lamella._native.differentiate(
+                lambda: (None, results_of(row["name"], given)[0]), floats, None
+            )
+            elements(gradients)
+        except USER_ERRORS:
+            pass
+    return True
+
+
 def test_random_calls():
     arguments = Arguments(SEED)
     rows = [row for row in lamella.operators() if row["name"] not in INTERNAL]
@@ -62,13 +112,8 @@ def test_random_calls():
         row = arguments.random.choice(rows)
         given = [arguments.of_kind(parameter["kind"]) for parameter in row["parameters"]]
         try:
-            results = lamella.call(row["name"], *given)
-            for result in results if isinstance(results, (list, tuple)) else [results]:
-                result.asnumpy()
-            computed += 1
-        except USER_ERRORS:
-            pass
+            computed += check(row, given)
         except Exception as error:
             error.add_note(f"call {number}: {row['name']}({given})")
             raise
-    assert computed > CALLS // 5
+    assert computed > CALLS // 6
