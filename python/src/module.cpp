@@ -17,6 +17,8 @@
 #include "python/src/selection.h"
 #include "python/src/tensor_object.h"
 #include "python/src/train.h"
+#include "python/src/user_function.h"
+#include "python/src/worker_pool.h"
 #include <nanobind/nanobind.h>
 
 #include "lamella/base/env.h"
@@ -47,6 +49,8 @@ NB_MODULE(_native, module) {
   bind::add_losses(nn);
   bind::add_optimizers(nn);
   nanobind::module_ data = module.def_submodule("data");
+  bind::add_user_functions(data);
+  bind::add_worker_pool(data);
   bind::add_datasets(data);
   bind::add_transforms(data);
   nanobind::module_ train = module.def_submodule("train");

@@ -1,6 +1,19 @@
 """Samplers: which samples of a source an epoch reads, in which order."""
 
+import enum
+
 from lamella._native import data as _data
+
+
+class Shuffle(str, enum.Enum):
+    """How far rows are mixed."""
+
+    FALSE = "false"
+    ADAPTIVE = "adaptive"
+    GLOBAL = "global"
+    PARTIAL = "partial"
+    FILES = "files"
+    INFILE = "infile"
 
 
 class Sampler:

@@ -4,6 +4,7 @@ import sys
 import types
 
 from lamella._native import data as _data
+from lamella.dataset.functions import get_enable_shared_mem, set_enable_shared_mem
 
 _accepted = {"max_rowsize": 6, "dynamic_shape": False, "auto_num_workers": False}
 
@@ -30,10 +31,6 @@ def set_auto_num_workers(enable):
 
 def get_auto_num_workers():
     return _accepted["auto_num_workers"]
-
-
-def set_enable_shared_mem(enable):
-    """Accepted: workers are threads and share memory anyway."""
 
 
 class _Settings(types.ModuleType):
