@@ -144,7 +144,8 @@ Ref<Dataset> make_batches(Ref<Dataset> child, BatchSize size, std::optional<int6
 Ref<Dataset> Dataset::batch(int64_t size, BatchOptions options) {
   if (size < 1) fail(ErrorKind::Value, "[batch] batch_size must be at least 1, got {}", size);
   return make_batches(
-      Ref<Dataset>(this), [size](BatchInfo, RandomStream&) { return size; }, size, std::move(options));
+      Ref<Dataset>(this), [size](BatchInfo, RandomStream&) { return size; }, size,
+      std::move(options));
 }
 
 Ref<Dataset> Dataset::batch(BatchSize size, BatchOptions options) {

@@ -1,7 +1,7 @@
 // Records of comma-separated values (RFC 4180): fields between delimiters, one record a line.
 //
-// A field in double quotes may hold delimiters, line ends and, doubled, quotes. Lines end with LF or
-// CRLF; the last one need not. Empty lines are no records.
+// A field in double quotes may hold delimiters, line ends and, doubled, quotes. Lines end with LF
+// or CRLF; the last one need not. Empty lines are no records.
 #pragma once
 
 #include <cstddef>

@@ -35,15 +35,14 @@ Array parsed(std::string_view field) {
   if (digits.starts_with('+')) digits.remove_prefix(1);
   // A float is read as a double and rounded once more, so that its range is what is checked.
   std::conditional_t<std::is_integral_v<T>, T, double> value{};
-  const auto [end, failure] =
-      std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  const auto [end, failure] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
   if (failure == std::errc::invalid_argument || end != digits.data() + digits.size() ||
       digits.starts_with('+') || (digits.size() < field.size() && digits.starts_with('-'))) {
     fail(ErrorKind::Io, "'{}' is no {}", field, kind_of<T>());
   }
   const T result = static_cast<T>(value);
-  const bool too_large = std::isfinite(static_cast<double>(value)) &&
-                         !std::isfinite(static_cast<double>(result));
+  const bool too_large =
+      std::isfinite(static_cast<double>(value)) && !std::isfinite(static_cast<double>(result));
   if (failure != std::errc() || too_large) {
     fail(ErrorKind::Io, "'{}' is out of the range of {}", field, name(dtype_of<T>()));
   }

@@ -59,8 +59,8 @@ using BatchFunction = std::function<std::vector<std::vector<Array>>(std::vector<
 
 struct BatchOptions {
   Remainder remainder = Remainder::Keep;
-  BatchFunction per_batch = {};    // applied before rows are padded and stacked
-  ColumnOptions columns = {};      // of per_batch; `inputs` empty: all columns
+  BatchFunction per_batch = {};     // applied before rows are padded and stacked
+  ColumnOptions columns = {};       // of per_batch; `inputs` empty: all columns
   std::optional<PadInfo> pad = {};  // not given: rows must have equal sizes
   // Starts the processes that run per_batch, if they do.
   std::function<std::shared_ptr<ProcessGroup>(int workers)> start_processes = {};

@@ -50,7 +50,8 @@ class Map : public Operation {
   void start_processes(ProcessGroups& started) const override {
     child().start_processes(started);
     for (const auto& transform : transforms_) {
-      if (auto group = transform->start_processes(own_workers())) started.push_back(std::move(group));
+      if (auto group = transform->start_processes(own_workers()))
+        started.push_back(std::move(group));
     }
   }
 

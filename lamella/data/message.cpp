@@ -50,8 +50,9 @@ bool send_message(Channel& channel, const Message& message) {
     bytes += array.bytes();
   }
   const bool shared = bytes <= channel.shared().size();
-  const Header header{message.key,           message.numbers.size(), message.arrays.size(),
-                      message.failure.size(), bytes,                  shared};
+  const Header header{
+      message.key, message.numbers.size(), message.arrays.size(), message.failure.size(), bytes,
+      shared};
   if (shared) {
     std::byte* to = channel.shared().data();
     for (const Array& array : message.arrays) {
@@ -60,9 +61,8 @@ bool send_message(Channel& channel, const Message& message) {
     }
   }
   std::vector<std::byte> front;
-  for (const auto& part :
-       {std::as_bytes(std::span(&header, 1)), bytes_of(message.numbers), bytes_of(headers),
-        std::as_bytes(std::span(message.failure))}) {
+  for (const auto& part : {std::as_bytes(std::span(&header, 1)), bytes_of(message.numbers),
+                           bytes_of(headers), std::as_bytes(std::span(message.failure))}) {
     front.insert(front.end(), part.begin(), part.end());
   }
   if (!channel.send(front)) return false;

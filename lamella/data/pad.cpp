@@ -60,8 +60,9 @@ Axes common_sizes(const std::vector<Array>& rows, const PadColumn& how, const st
   Axes sizes = rows[0].sizes();
   for (const Array& row : rows) {
     if (row.sizes().size() != sizes.size() || row.dtype() != rows[0].dtype()) {
-      fail(ErrorKind::Value, "[{}] rows of column '{}' differ in dtype or number of axes: {} and {}",
-           kName, column, text(rows[0].type()), text(row.type()));
+      fail(ErrorKind::Value,
+           "[{}] rows of column '{}' differ in dtype or number of axes: {} and {}", kName, column,
+           text(rows[0].type()), text(row.type()));
     }
     for (size_t axis = 0; axis < sizes.size(); ++axis) {
       sizes[axis] = std::max(sizes[axis], row.sizes()[axis]);
@@ -69,17 +70,19 @@ Axes common_sizes(const std::vector<Array>& rows, const PadColumn& how, const st
   }
   if (!how.sizes) return sizes;
   if (how.sizes->size() != sizes.size()) {
-    fail(ErrorKind::Value, "[{}] pad_info has {} sizes for column '{}', whose rows have {} axes: {}",
-         kName, how.sizes->size(), column, sizes.size(), text(rows[0].type()));
+    fail(ErrorKind::Value,
+         "[{}] pad_info has {} sizes for column '{}', whose rows have {} axes: {}", kName,
+         how.sizes->size(), column, sizes.size(), text(rows[0].type()));
   }
   for (size_t axis = 0; axis < sizes.size(); ++axis) {
     const std::optional<int64_t> size = (*how.sizes)[axis];
     if (!size) continue;
     if (*size < sizes[axis]) {
-      fail(ErrorKind::Value,
-           "[{}] a row of column '{}' has {} elements along axis {}, more than the {} that pad_info "
-           "asks for",
-           kName, column, sizes[axis], axis, *size);
+      fail(
+          ErrorKind::Value,
+          "[{}] a row of column '{}' has {} elements along axis {}, more than the {} that pad_info "
+          "asks for",
+          kName, column, sizes[axis], axis, *size);
     }
     sizes[axis] = *size;
   }
@@ -88,7 +91,8 @@ Axes common_sizes(const std::vector<Array>& rows, const PadColumn& how, const st
 
 }  // namespace
 
-RowPadding::RowPadding(PadInfo info, const std::vector<std::string>& columns) : info_(std::move(info)) {
+RowPadding::RowPadding(PadInfo info, const std::vector<std::string>& columns)
+    : info_(std::move(info)) {
   for (const auto& [column, how] : info_) {
     column_index(columns, column, kName);
     if (!how.sizes) continue;
@@ -102,7 +106,7 @@ RowPadding::RowPadding(PadInfo info, const std::vector<std::string>& columns) : 
 }
 
 void RowPadding::apply(std::vector<std::vector<Array>>& columns,
-                    const std::vector<std::string>& names) const {
+                       const std::vector<std::string>& names) const {
   static const PadColumn to_longest;
   for (size_t i = 0; i < columns.size(); ++i) {
     std::vector<Array>& rows = columns[i];

@@ -28,8 +28,7 @@ class RowPadding {
 
   // Pads the rows of each column. Throws Value, naming the column, where a row has another number
   // of axes or is larger than the size asked for, or the value is none of the column's dtype.
-  void apply(std::vector<std::vector<Array>>& columns,
-             const std::vector<std::string>& names) const;
+  void apply(std::vector<std::vector<Array>>& columns, const std::vector<std::string>& names) const;
 
  private:
   PadInfo info_;

@@ -16,7 +16,7 @@ class FileSampler : public Sampler {
   FileSampler(std::vector<int64_t> first, const SourceOptions& options)
       : first_(std::move(first)), options_(options) {}
 
-  int64_t length(int64_t size) const override { return parts(size).length(size); }
+  int64_t length(int64_t size) const override { return parts().length(size); }
   std::vector<int64_t> order(int64_t size, RandomStream random) const override {
     std::vector<int64_t> all;
     all.reserve(static_cast<size_t>(size));
@@ -24,14 +24,14 @@ class FileSampler : public Sampler {
       const auto at = static_cast<size_t>(file);
       for (int64_t i = first_[at]; i < first_[at + 1]; ++i) all.push_back(i);
     }
-    std::vector<int64_t> chosen = parts(size).order(size, random);
+    std::vector<int64_t> chosen = parts().order(size, random);
     for (int64_t& place : chosen) place = all[static_cast<size_t>(place)];
     return chosen;
   }
 
  private:
   // Which places of the order this shard reads.
-  DistributedSampler parts(int64_t) const {
+  DistributedSampler parts() const {
     return DistributedSampler(options_.num_shards.value_or(1), options_.shard_id.value_or(0),
                               Order::AsGiven, options_.num_samples);
   }

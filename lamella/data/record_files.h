@@ -26,8 +26,7 @@ class RecordFiles {
     size_t start;              // of the record in it
   };
   // Where each record of a file begins.
-  using Scan =
-      FunctionRef<std::vector<size_t>(std::string_view content, const std::string& path)>;
+  using Scan = FunctionRef<std::vector<size_t>(std::string_view content, const std::string& path)>;
 
   // Throws Value, in the name of `source`, without files; Io, naming the file and where it can the
   // line, for files that are missing or no UTF-8, and for what `scan` finds.

@@ -98,7 +98,7 @@ NumpySlicesDataset::NumpySlicesDataset(std::vector<Array> arrays, std::vector<st
          columns().size());
   }
   for (size_t i = 0; i < arrays_.size(); ++i) {
-    if (arrays_[i].rank() < 1) {
+    if (arrays_[i].rank() < (arrays_[i].type().is_text ? 2 : 1)) {
       fail(ErrorKind::Value, "[{}] column '{}' has no axis to slice: {}", source, columns()[i],
            text(arrays_[i].type()));
     }

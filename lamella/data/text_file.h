@@ -13,8 +13,7 @@ namespace lamella::data {
 // "text". Throws Io for a file that is missing or no UTF-8.
 class LAMELLA_API TextFileDataset : public IndexedSource {
  public:
-  explicit TextFileDataset(const std::vector<std::string>& files,
-                           const SourceOptions& options = {},
+  explicit TextFileDataset(const std::vector<std::string>& files, const SourceOptions& options = {},
                            ShuffleScope scope = ShuffleScope::Records);
 
   int64_t sample_count() const override { return files_->count(); }

@@ -153,8 +153,7 @@ void Window::prepare(const Operator& op, std::span<Value* const> operands,
     }
     if (operand->state() == Value::State::Failed) {
       throw Error(ErrorKind::Value,
-                  fmt::format("[{}] an operand was never computed: {}",
-                              op.name(), last_failure_),
+                  fmt::format("[{}] an operand was never computed: {}", op.name(), last_failure_),
                   location);
     }
     // A value that another thread has not run yet.

@@ -100,6 +100,28 @@ class PythonIterable final : public data::IterableSource {
   std::string name_;
 };
 
+// A user's sampler: its numbers are asked for once an epoch.
+class PythonSampler final : public data::Sampler {
+ public:
+  PythonSampler(UserFunction numbers, Count samples)
+      : numbers_(std::move(numbers)), samples_(samples) {}
+
+  int64_t length(int64_t size) const override {
+    return static_cast<int64_t>(order(size, data::RandomStream({})).size());
+  }
+  std::vector<int64_t> order(int64_t, data::RandomStream random) const override {
+    std::vector<int64_t> order = numbers_.call({.key = random.wide_word()}).numbers;
+    if (samples_ && *samples_ < static_cast<int64_t>(order.size())) {
+      order.resize(static_cast<size_t>(*samples_));
+    }
+    return order;
+  }
+
+ private:
+  UserFunction numbers_;
+  Count samples_;
+};
+
 data::SourceOptions options_from(Count samples, std::optional<bool> shuffle,
                                  const SamplerHandle* sampler, Count shards, Count shard,
                                  std::optional<int> workers) {
@@ -173,9 +195,9 @@ DatasetHandle of_csv(const Names& files, const std::string& delimiter, nb::list 
   data::CsvOptions csv{.delimiter = delimiter.at(0), .names = std::move(names)};
   for (nb::handle pair : defaults) {
     nb::object dtype = pair[1];
-    csv.defaults.push_back(csv_default(
-        nb::object(pair[0]),
-        dtype.is_none() ? std::nullopt : std::optional(dtype_from(dtype.ptr()))));
+    csv.defaults.push_back(
+        csv_default(nb::object(pair[0]),
+                    dtype.is_none() ? std::nullopt : std::optional(dtype_from(dtype.ptr()))));
   }
   const HostReleased released;
   return {make_ref<data::CsvDataset>(files, csv, options, scope_from(files_only))};
@@ -219,8 +241,7 @@ data::BatchFunction batch_function(UserFunction function) {
 
 // For each column: sizes (None for all, or a list whose entries may be None), and a value.
 using PadRows =
-    std::map<std::string,
-             std::pair<std::optional<std::vector<std::optional<int64_t>>>, double>>;
+    std::map<std::string, std::pair<std::optional<std::vector<std::optional<int64_t>>>, double>>;
 
 DatasetHandle batch(DatasetHandle& self, std::variant<int64_t, UserFunction> size,
                     bool drop_remainder, std::optional<UserFunction> per_batch, Names inputs,
@@ -270,7 +291,8 @@ DatasetHandle map(DatasetHandle& self, std::vector<TransformHandle> transforms, 
       {.inputs = std::move(inputs), .outputs = std::move(outputs), .workers = workers})};
 }
 
-// The next row as a tuple, of tensors or of NumPy arrays, which text always is; None at the end of an epoch.
+// The next row as a tuple, of tensors or of NumPy arrays, which text always is; None at the end of
+// an epoch.
 nb::object next(IteratorHandle& self, bool numpy) {
   std::optional<data::Row> row;
   try {
@@ -320,6 +342,12 @@ void add_samplers(nb::module_& module) {
             std::move(indices), random ? data::Order::Random : data::Order::AsGiven, samples)};
       },
       "indices"_a, "random"_a, "samples"_a.none());
+  module.def(
+      "python_sampler",
+      [](UserFunction numbers, Count samples) {
+        return SamplerHandle{make_ref<PythonSampler>(std::move(numbers), samples)};
+      },
+      "numbers"_a, "samples"_a.none());
   module.def(
       "weighted_sampler",
       [](std::vector<double> weights, Count samples, bool replacement) {
@@ -444,9 +472,8 @@ void add_datasets(nb::module_& module) {
   module.def("dataset_of_source", of_source, "source"_a, "get"_a, "names"_a, "samples"_a.none(),
              "shuffle"_a.none(), "sampler"_a.none(), "shards"_a.none(), "shard"_a.none(),
              "workers"_a.none());
-  module.def("dataset_of_iterable", of_iterable, "begin"_a, "name"_a, "names"_a,
-             "samples"_a.none(), "shuffle"_a.none(), "sampler"_a.none(), "shards"_a.none(),
-             "shard"_a.none());
+  module.def("dataset_of_iterable", of_iterable, "begin"_a, "name"_a, "names"_a, "samples"_a.none(),
+             "shuffle"_a.none(), "sampler"_a.none(), "shards"_a.none(), "shard"_a.none());
   module.def("dataset_of_text", of_text, "files"_a, "files_only"_a, "samples"_a.none(),
              "shuffle"_a.none(), "shards"_a.none(), "shard"_a.none(), "workers"_a.none());
   module.def("dataset_of_csv", of_csv, "files"_a, "delimiter"_a, "defaults"_a, "names"_a,

@@ -47,8 +47,8 @@ data::Array text_from(nb::object strings) {
     strings = numpy.attr("char").attr("encode")(strings, "utf-8");
   }
   nb::object width = strings.attr("dtype").attr("itemsize");
-  nb::object bytes = numpy.attr("frombuffer")(
-      numpy.attr("ascontiguousarray")(strings).attr("tobytes")(), "uint8");
+  nb::object bytes =
+      numpy.attr("frombuffer")(numpy.attr("ascontiguousarray")(strings).attr("tobytes")(), "uint8");
   nb::list sizes;
   for (nb::handle size : strings.attr("shape")) sizes.append(size);
   sizes.append(width);
@@ -73,7 +73,8 @@ PyObject* text_to_numpy(const data::Array& text) {
   nb::list shape;
   for (int64_t size : sizes) shape.append(size);
   nb::module_ numpy = nb::module_::import_("numpy");
-  return numpy.attr("array")(strings, numpy.attr("str_")).attr("reshape")(nb::tuple(shape))
+  return numpy.attr("array")(strings, numpy.attr("str_"))
+      .attr("reshape")(nb::tuple(shape))
       .release()
       .ptr();
 }

@@ -67,7 +67,8 @@ std::atomic<uint64_t> calls{0};
 
 data::RandomStream stream_of_call() {
   constexpr uint32_t kCalled = 0xFFFFFFFF;  // no operation of a pipeline has this number
-  if (row_key) return data::RandomStream({.seed = *row_key, .operation = kCalled, .sample = calls_in_row++});
+  if (row_key)
+    return data::RandomStream({.seed = *row_key, .operation = kCalled, .sample = calls_in_row++});
   return data::RandomStream({.seed = static_cast<uint64_t>(data::config::seed()),
                              .operation = kCalled,
                              .epoch = static_cast<int64_t>(data::config::seed_generation()),

@@ -31,10 +31,11 @@ struct UserFunction::State {
   std::mutex mutex;
   std::weak_ptr<WorkerPool> pool;
 
+  // The workers that an iterator has started, also while they end.
   std::shared_ptr<WorkerPool> running() {
     std::lock_guard lock(mutex);
     std::shared_ptr<WorkerPool> workers = pool.lock();
-    return workers && workers->serves() ? workers : nullptr;
+    return workers && workers->in_this_process() ? workers : nullptr;
   }
 };
 
@@ -61,22 +62,23 @@ data::Message UserFunction::call(data::Message request) const {
     throw_python_error();
   }
   const HostLock lock;
-  nb::object answer = nb::handle(call_function)(
-      nb::handle(state_->handler.get()), request.key, numbers_to_python(request.numbers),
-      arrays_to_python(std::move(request.arrays)));
+  nb::object answer = nb::handle(call_function)(nb::handle(state_->handler.get()), request.key,
+                                                numbers_to_python(request.numbers),
+                                                arrays_to_python(std::move(request.arrays)));
   nb::object numbers = answer[0], arrays = answer[1];
   return {.numbers = numbers_from_python(numbers.ptr()), .arrays = arrays_from(arrays.ptr())};
 }
 
 std::shared_ptr<data::ProcessGroup> UserFunction::start_processes(int workers) const {
   if (!state_->shared_bytes) return nullptr;
-  if (auto running = state_->running()) return WorkerPool::lease(std::move(running));
+  if (auto running = state_->running(); running && running->serves()) {
+    return WorkerPool::lease(std::move(running));
+  }
   const HostLock lock;
   nb::object handler = nb::borrow(state_->handler.get());
-  nb::object serve = nb::module_::import_("functools").attr("partial")(
-      nb::handle(serve_function), handler);
-  auto started =
-      WorkerPool::start(state_->name, workers, *state_->shared_bytes, std::move(serve));
+  nb::object serve =
+      nb::module_::import_("functools").attr("partial")(nb::handle(serve_function), handler);
+  auto started = WorkerPool::start(state_->name, workers, *state_->shared_bytes, std::move(serve));
   auto lease = WorkerPool::lease(started);
   std::lock_guard guard(state_->mutex);
   state_->pool = started;

@@ -110,12 +110,13 @@ class WorkerPool::Lease final : public data::ProcessGroup {
  public:
   explicit Lease(std::shared_ptr<WorkerPool> pool) : pool_(std::move(pool)) { ++pool_->leases_; }
   ~Lease() override { Lease::stop(); }
+  // Keeps the pool: threads of the iterator may still ask it, and are told of the end.
   void stop() override {
-    if (pool_ && --pool_->leases_ == 0) pool_->stop();
-    pool_.reset();
+    if (!std::exchange(stopped_, true) && --pool_->leases_ == 0) pool_->stop();
   }
 
  private:
+  bool stopped_ = false;
   std::shared_ptr<WorkerPool> pool_;
 };
 
@@ -123,8 +124,13 @@ std::shared_ptr<data::ProcessGroup> WorkerPool::lease(std::shared_ptr<WorkerPool
   return std::make_shared<Lease>(std::move(pool));
 }
 
-bool WorkerPool::serves() const {
-  return leases_ > 0 && parent_ == process_id();
+bool WorkerPool::in_this_process() const {
+  return parent_ == process_id();
+}
+
+bool WorkerPool::serves() {
+  std::lock_guard lock(mutex_);
+  return leases_ > 0 && end_.empty();
 }
 
 void WorkerPool::close_channels() {
@@ -193,7 +199,7 @@ void WorkerPool::mourn(size_t number) {
 }
 
 void WorkerPool::stop() {
-  if (parent_ != process_id()) return;
+  if (!in_this_process()) return;
   {
     std::lock_guard lock(mutex_);
     if (end_.empty()) end_ = "[dataset] the iterator was closed";

@@ -31,8 +31,10 @@ class WorkerPool {
   // died. Called by several threads at once, without Python's lock.
   data::Message ask(const data::Message& request);
 
-  // Whether a lease is held. False in a child of fork, whose parent the workers belong to.
-  bool serves() const;
+  // False in a child of fork, whose parent the workers belong to.
+  bool in_this_process() const;
+  // Whether the workers answer: a lease is held and none of them has died.
+  bool serves();
 
  private:
   class Lease;

@@ -35,8 +35,7 @@ TEST(Message, ArrivesAsItWasSent) {
       ASSERT_EQ(got->arrays.size(), sent.arrays.size());
       for (size_t i = 0; i < sent.arrays.size(); ++i) {
         EXPECT_EQ(got->arrays[i].type(), sent.arrays[i].type());
-        EXPECT_EQ(std::memcmp(got->arrays[i].data(), sent.arrays[i].data(),
-                              sent.arrays[i].bytes()),
+        EXPECT_EQ(std::memcmp(got->arrays[i].data(), sent.arrays[i].data(), sent.arrays[i].bytes()),
                   0);
       }
     }

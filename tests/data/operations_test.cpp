@@ -46,7 +46,8 @@ TEST(Operations, BatchOfBatches) {
 }
 
 TEST(Operations, BatchSizeMayDependOnTheBatch) {
-  const auto growing = numbers(6)->batch([](BatchInfo info, RandomStream&) { return info.batch + 1; });
+  const auto growing =
+      numbers(6)->batch([](BatchInfo info, RandomStream&) { return info.batch + 1; });
   auto rows = growing->iterate();
   EXPECT_THAT((*rows->next())["id"].as<int64_t>(), ElementsAre(0));
   EXPECT_THAT((*rows->next())["id"].as<int64_t>(), ElementsAre(1, 2));
@@ -56,15 +57,14 @@ TEST(Operations, BatchSizeMayDependOnTheBatch) {
 
 TEST(Operations, PerBatchFunctionSeesTheRowsOfAColumn) {
   std::vector<int64_t> batches;
-  const auto reversed =
-      numbers(4)->batch(2, {.per_batch =
-                                [&](std::vector<std::vector<Array>> columns, BatchInfo info,
-                                    RandomStream&) {
-                                  batches.push_back(info.batch);
-                                  std::reverse(columns.at(0).begin(), columns.at(0).end());
-                                  return columns;
-                                },
-                            .columns = {.workers = 1}});
+  const auto reversed = numbers(4)->batch(
+      2, {.per_batch =
+              [&](std::vector<std::vector<Array>> columns, BatchInfo info, RandomStream&) {
+                batches.push_back(info.batch);
+                std::reverse(columns.at(0).begin(), columns.at(0).end());
+                return columns;
+              },
+          .columns = {.workers = 1}});
   EXPECT_THAT(read(reversed, {.epochs = 1, .workers = 1}), ElementsAre(1, 0, 3, 2));
   EXPECT_THAT(batches, ElementsAre(0, 1));
 }
@@ -92,8 +92,7 @@ TEST(Operations, PadsToGivenSizesWithAValue) {
   const PadInfo info = {{"id", {.sizes = {{std::nullopt, 3}}, .value = -1.5}}};
   const Array batch = (*triangles()->batch(2, {.pad = info})->iterate()->next())["id"];
   EXPECT_EQ(batch.sizes(), (Axes{2, 2, 3}));
-  EXPECT_THAT(batch.as<float>(),
-              ElementsAre(1, 1, -1.5, -1.5, -1.5, -1.5, 2, 2, -1.5, 2, 2, -1.5));
+  EXPECT_THAT(batch.as<float>(), ElementsAre(1, 1, -1.5, -1.5, -1.5, -1.5, 2, 2, -1.5, 2, 2, -1.5));
 }
 
 TEST(Operations, PaddingThatCannotBeIsTold) {
@@ -102,13 +101,13 @@ TEST(Operations, PaddingThatCannotBeIsTold) {
   };
   EXPECT_THAT(message({{"x", {}}}), HasSubstr("there is no column 'x'"));
   EXPECT_THAT(message({{"id", {.sizes = {{-1, 2}}}}}), HasSubstr("negative size"));
-  EXPECT_THAT(message({{"id", {.sizes = {{3}}}}}), HasSubstr("1 sizes for column 'id', whose rows"));
+  EXPECT_THAT(message({{"id", {.sizes = {{3}}}}}),
+              HasSubstr("1 sizes for column 'id', whose rows"));
   EXPECT_THAT(message({{"id", {.sizes = {{2, 2}}}}}),
               HasSubstr("has 3 elements along axis 0, more than the 2"));
   const PadInfo half = {{"id", {.value = 0.5}}};
-  EXPECT_THAT(
-      error_of([&] { numbers(2)->batch(2, {.pad = half})->iterate()->next(); }).message(),
-      HasSubstr("holds int64, which cannot be padded with 0.5"));
+  EXPECT_THAT(error_of([&] { numbers(2)->batch(2, {.pad = half})->iterate()->next(); }).message(),
+              HasSubstr("holds int64, which cannot be padded with 0.5"));
 }
 
 TEST(Operations, RowsThatDifferInSizeAreNotStacked) {
@@ -162,10 +161,8 @@ TEST(Operations, ProjectAndRename) {
 }
 
 TEST(Operations, FilterKeepsWhatThePredicateAccepts) {
-  const auto even =
-      numbers(7)->filter([](std::span<const Array> in, RandomStream&) {
-        return in[0].as<int64_t>()[0] % 2 == 0;
-      });
+  const auto even = numbers(7)->filter(
+      [](std::span<const Array> in, RandomStream&) { return in[0].as<int64_t>()[0] % 2 == 0; });
   EXPECT_THAT(read(even), ElementsAre(0, 2, 4, 6));
   EXPECT_THAT(read(even->batch(3)), ElementsAre(0, 2, 4, 6));
   EXPECT_EQ(even->size(), 4);

@@ -144,11 +144,12 @@ std::map<std::string, Ref<Dataset>> pipelines() {
       {"generator, many workers",
        make_ref<GeneratorDataset>(make_ref<Drawing>(), name, SourceOptions{.workers = 3})},
       {"all", drawing_pipeline()},
-      {"filter of batches of an iterable source", make_ref<IterableDataset>(make_ref<Counting>(), name)
-                                                      ->shuffle(3)
-                                                      ->filter(most)
-                                                      ->repeat(2)
-                                                      ->batch(any_size, {.per_batch = replace})},
+      {"filter of batches of an iterable source",
+       make_ref<IterableDataset>(make_ref<Counting>(), name)
+           ->shuffle(3)
+           ->filter(most)
+           ->repeat(2)
+           ->batch(any_size, {.per_batch = replace})},
   };
 }
 

@@ -72,7 +72,7 @@ TEST_F(TextFiles, WhatIsNoUtf8IsRefusedWithItsLine) {
     return error.message();
   };
   EXPECT_THAT(message("a\nb\xFF\n"), HasSubstr("a.txt:2: byte 0xff is no UTF-8"));
-  EXPECT_THAT(message("\xC0\xAF"), HasSubstr(":1:"));          // longer than needed
+  EXPECT_THAT(message("\xC0\xAF"), HasSubstr(":1:"));           // longer than needed
   EXPECT_THAT(message("\xED\xA0\x80"), HasSubstr("no UTF-8"));  // half of a pair
   EXPECT_THAT(message("\xF4\x90\x80\x80"), HasSubstr("no UTF-8"));
   EXPECT_THAT(message("\xE2\x82"), HasSubstr("no UTF-8"));  // cut off
@@ -156,9 +156,9 @@ TEST_F(TextFiles, CsvFieldsQuotesAndEnds) {
     EXPECT_THAT(texts(dataset, "a"), ElementsAre("x", "say \"hi\"", ""));
     EXPECT_THAT(texts(dataset, "b"), ElementsAre("p, q", "", "two\nlines"));
   }
-  const auto tabs = make_ref<CsvDataset>(std::vector{file("a.tsv", "1,2\t3\n")},
-                                         CsvOptions{.delimiter = '\t', .names = {"a", "b"}},
-                                         kInOrder);
+  const auto tabs =
+      make_ref<CsvDataset>(std::vector{file("a.tsv", "1,2\t3\n")},
+                           CsvOptions{.delimiter = '\t', .names = {"a", "b"}}, kInOrder);
   EXPECT_THAT(texts(tabs, "a"), ElementsAre("1,2"));
 }
 

@@ -141,3 +141,22 @@ def test_settings():
     assert ds.config.get_prefetch_size() == 8
     ds.config.set_prefetch_size(16)
     assert ds.config.prefetch_size == 16
+    assert ds.config.get_auto_num_workers() is False
+    ds.config.set_auto_num_workers(True)
+    assert ds.config.get_auto_num_workers() is True
+    ds.config.set_auto_num_workers(False)
+    workers = ds.config.get_num_parallel_workers()
+    ds.config.set_num_parallel_workers(3)
+    assert ds.config.get_num_parallel_workers() == 3
+    ds.config.set_num_parallel_workers(workers)
+    assert ds.config.get_multiprocessing_start_method() == "fork"
+    with pytest.raises(NotImplementedError, match="only 'fork'"):
+        ds.config.set_multiprocessing_start_method("spawn")
+    for setting in (ds.config.set_prefetch_size, ds.config.set_num_parallel_workers):
+        for wrong in (0, -1):
+            with pytest.raises(ValueError, match="must be from 1 to"):
+                setting(wrong)
+        with pytest.raises(TypeError):
+            setting("many")
+    with pytest.raises(TypeError, match="enable must be a bool"):
+        ds.config.set_auto_num_workers(1)

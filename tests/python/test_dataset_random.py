@@ -126,6 +126,24 @@ def test_filters_and_batch_sizes_that_draw():
     assert runs[0][0] != runs[0][1]
 
 
+def test_samplers_that_draw():
+    class Mixed(ds.Sampler):
+        def __iter__(self):
+            yield from np.random.permutation(ROWS)[: ROWS // 2]
+
+    def run(workers):
+        ds.config.set_seed(11)
+        dataset = ds.NumpySlicesDataset({"label": np.arange(ROWS)}, sampler=Mixed())
+        return read(dataset.map(draw, "label", num_parallel_workers=workers), epochs=3)
+
+    runs = [run(workers) for workers in (1, 2, 8)]
+    assert np.array_equal(runs[0], runs[1])
+    assert np.array_equal(runs[0], runs[2])
+    assert len({tuple(epoch[:, 0]) for epoch in runs[0]}) == 3
+    dataset = ds.NumpySlicesDataset({"label": np.arange(ROWS)}, sampler=Mixed(3))
+    assert dataset.get_dataset_size() == len(list(dataset)) == 3
+
+
 def test_a_whole_program_repeats_under_its_seed():
     def run(seed):
         ms.set_seed(seed)
@@ -152,9 +170,7 @@ def test_the_programs_own_generators_go_on(processes):
     np.random.randn()
     random.gauss(0, 1)
     got = []
-    dataset = labels().map(
-        draw, "label", num_parallel_workers=2, python_multiprocessing=processes
-    )
+    dataset = labels().map(draw, "label", num_parallel_workers=2, python_multiprocessing=processes)
     for _ in dataset.create_tuple_iterator(num_epochs=1):
         got.append(several())
     assert got == expected

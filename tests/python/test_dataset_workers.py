@@ -149,6 +149,31 @@ def test_workers_started_after_a_step_of_training():
         assert len(losses) == 4
 
 
+def test_an_iterator_of_another_thread():
+    rows = []
+    thread = threading.Thread(target=lambda: rows.extend(rows_of(squares(2))))
+    thread.start()
+    thread.join()
+    assert [row[0][0] for row in rows] == [i * i for i in range(ROWS)]
+
+
+def test_forks_while_another_thread_trains():
+    stop, steps = threading.Event(), []
+    step, x = step_of_training(), np.ones((512, 64), np.float32)
+
+    def train():
+        while not stop.is_set():
+            steps.append(step(ms.Tensor(x)))
+
+    thread = threading.Thread(target=train)
+    thread.start()
+    for _ in range(20):
+        assert len(rows_of(squares(2, size=2))) == 2
+    stop.set()
+    thread.join()
+    assert steps
+
+
 def test_a_hundred_forks_between_steps():
     step = step_of_training()
     x = ms.Tensor(np.ones((512, 64), np.float32))
@@ -193,7 +218,7 @@ def test_a_pending_tensor_in_a_child_of_fork_is_an_error():
     assert pending.asnumpy().tolist() == [2, 2, 2]
 
 
-class Special(Exception):
+class SpecialError(Exception):
     def __init__(self, code, *, detail):
         super().__init__(f"special {code} {detail}")
         self.code, self.detail = code, detail
@@ -203,7 +228,7 @@ class Special(Exception):
 
 
 def _special(code, detail):
-    return Special(code, detail=detail)
+    return SpecialError(code, detail=detail)
 
 
 def failing(error_of):
@@ -217,19 +242,19 @@ def failing(error_of):
 
 
 def local_error():
-    class Local(Exception):
+    class LocalError(Exception):
         pass
 
-    return Local("cannot be found by name")
+    return LocalError("cannot be found by name")
 
 
 @pytest.mark.parametrize(
     ("error_of", "kind", "message"),
     [
         (lambda: KeyError("seven"), KeyError, "seven"),
-        (lambda: Special(3, detail="d"), Special, "special 3 d"),
-        (local_error, RuntimeError, "'broken' failed in a worker process: .*cannot be found by name"),
-        (lambda: ms.Tensor([1]) + ms.Tensor([1, 2, 3, 4]).reshape(2, 2, 1, 1, 1) @ 3, Exception, "."),
+        (lambda: SpecialError(3, detail="d"), SpecialError, "special 3 d"),
+        (local_error, RuntimeError, "'broken' failed in a worker process: .*cannot be found"),
+        (lambda: ms.Tensor([1, 2]).reshape(3), ValueError, "reshape"),
         (lambda: SystemExit(3), SystemExit, "3"),
     ],
 )  # fmt: skip
@@ -248,9 +273,7 @@ def test_an_exception_comes_back_with_its_type_and_traceback(error_of, kind, mes
 
 def test_results_that_are_no_arrays():
     data = ds.NumpySlicesDataset({"x": np.arange(3)}, shuffle=False)
-    data = data.map(
-        lambda x: object(), "x", num_parallel_workers=2, python_multiprocessing=True
-    )
+    data = data.map(lambda x: object(), "x", num_parallel_workers=2, python_multiprocessing=True)
     with pytest.raises(TypeError, match="a row holds numbers"):
         rows_of(data)
 
@@ -401,7 +424,8 @@ def program(tmp_path, *arguments):
     path = pathlib.Path(tmp_path, "program.py")
     path.write_text(textwrap.dedent(PROGRAM))
     return subprocess.Popen(
-        [sys.executable, path, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [sys.executable, path, *arguments],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
 
 

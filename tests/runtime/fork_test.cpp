@@ -1,5 +1,7 @@
 // A child of fork computes with what the parent has computed, in one thread, and is told of what
 // the parent has not.
+#include "lamella/base/system/fork.h"
+
 #include <atomic>
 #include <thread>
 
@@ -9,7 +11,6 @@
 #include <unistd.h>
 
 #include "lamella/base/parallel.h"
-#include "lamella/base/system/fork.h"
 #include "lamella/ir/tensor.h"
 #include "lamella/ir/window.h"
 #include "lamella/ops/functions.h"

@@ -1,9 +1,9 @@
 // What has to be put in order around fork.
 //
-// A child of fork has one thread, the one that forked; whatever other threads were doing stays as it
-// was, locks included. So work that holds the library's locks is waited for, and what belonged to
-// the parent's threads is set right in the child: parallel loops run in their own thread until the
-// child asks for more (set_thread_count), operations that were pending are gone.
+// A child of fork has one thread, the one that forked; whatever other threads were doing stays as
+// it was, locks included. So work that holds the library's locks is waited for, and what belonged
+// to the parent's threads is set right in the child: parallel loops run in their own thread until
+// the child asks for more (set_thread_count), operations that were pending are gone.
 #pragma once
 
 #include <cstdint>

@@ -27,6 +27,7 @@ class _Draws:
 
     def __init__(self, key):
         self.key = key
+        self.ended = False
         self.numpy_state = None  # where NumPy's generator stands; None before the first draw
 
     def seed_numpy(self):
@@ -45,7 +46,8 @@ class _NumpyLock:
     def __init__(self):
         self.renew()
         self._owner = None  # whose state the generator has
-        self._outside = None
+        self._outside = None  # the state of all other code
+        self._outside_moved = True  # since it was saved
 
     def renew(self):
         """In a child of fork, where the lock's holder may not exist."""
@@ -60,6 +62,8 @@ class _NumpyLock:
             except BaseException:
                 self._lock.release()
                 raise
+        if self._owner is None:
+            self._outside_moved = True
 
     def __exit__(self, *failure):
         self._lock.release()
@@ -73,11 +77,13 @@ class _NumpyLock:
     def _switch(self, wanted):
         self._switching = True
         try:
-            state = np.random.get_state(legacy=False)
+            # Saving takes longer than most draws, so what nobody needs is not saved.
             if self._owner is None:
-                self._outside = state
-            else:
-                self._owner.numpy_state = state
+                if self._outside_moved:
+                    self._outside = np.random.get_state(legacy=False)
+                    self._outside_moved = False
+            elif not self._owner.ended:
+                self._owner.numpy_state = np.random.get_state(legacy=False)
             self._owner = wanted
             if wanted is None:
                 np.random.set_state(self._outside)
@@ -87,12 +93,6 @@ class _NumpyLock:
                 np.random.set_state(wanted.numpy_state)
         finally:
             self._switching = False
-
-    def end(self, draws):
-        """Gives the generator back to all other code if the row has drawn from it."""
-        if self._owner is draws:
-            with self:
-                pass
 
 
 _numpy_lock = _NumpyLock()
@@ -243,10 +243,9 @@ def call(function, key, *arguments):
             _data.set_row_key(None)
             _row.drawing = None
             _end_python()
+            draws.ended = True
             if swapped is not None:
                 swapped.end()
-            else:
-                _numpy_lock.end(draws)
 
 
 def _after_fork():

@@ -9,7 +9,6 @@ from lamella import _native
 from lamella.dataset.operations import Dataset, names_of
 from lamella.dataset.samplers import Shuffle
 
-
 _DTYPES = {int: "int32", float: "float32", str: None}
 
 
@@ -37,13 +36,22 @@ class _FileSource(Dataset):
         if cache is not None:
             raise NotImplementedError(f"[{operation}] cache is not supported")
         scope = getattr(shuffle, "value", shuffle)
-        scopes = {None: True, True: True, False: False, "false": False, "global": True, "files": True}
+        scopes = {
+            None: True,
+            True: True,
+            False: False,
+            "false": False,
+            "global": True,
+            "files": True,
+        }
         if scope not in scopes:
             raise ValueError(
                 f"[{operation}] shuffle must be a bool, Shuffle.GLOBAL, Shuffle.FILES or "
                 f"Shuffle.FALSE, got {shuffle!r}"
             )
-        patterns = [dataset_files] if isinstance(dataset_files, (str, os.PathLike)) else dataset_files
+        patterns = (
+            [dataset_files] if isinstance(dataset_files, (str, os.PathLike)) else dataset_files
+        )
         files = []
         for pattern in map(os.fspath, patterns):
             found = sorted(glob.glob(pattern)) if not os.path.exists(pattern) else [pattern]

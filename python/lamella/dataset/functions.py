@@ -114,6 +114,15 @@ def of_iterable(source):
     return begin
 
 
+def of_sampler(sampler):
+    """The sample numbers of an epoch."""
+
+    def handle(numbers, arrays):
+        return tuple(int(number) for number in sampler), ()
+
+    return _native.data.UserFunction(handle, name_of(sampler), None)
+
+
 def of_batch_size(function):
     def handle(numbers, arrays):
         return (function(BatchInfo(*numbers)),), ()

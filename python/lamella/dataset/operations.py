@@ -132,7 +132,7 @@ def _padding(pad_info):
             value = 0
         if not isinstance(value, (int, float, np.number)):
             raise TypeError(
-                f"[padded_batch] pad_info of '{column}' pads with {value!r}; only numbers are padded"
+                f"[padded_batch] only numbers are padded; pad_info of '{column}' has {value!r}"
             )
         made[column] = (sizes, float(value))
     return made
@@ -197,7 +197,9 @@ class Dataset:
             count = len(outputs or inputs or self._handle.columns())
             per_batch = functions.of_batches(per_batch, count, shared)
         elif outputs:
-            raise ValueError("[batch] output_columns are those of a per_batch_map, and there is none")
+            raise ValueError(
+                "[batch] output_columns are those of a per_batch_map, and there is none"
+            )
         if callable(size):
             size = functions.of_batch_size(size)
         elif not isinstance(size, (int, np.integer)) or isinstance(size, bool):

@@ -1,5 +1,6 @@
 """Worker processes: what runs in them, and how their exceptions come back."""
 
+import contextlib
 import os
 import pickle
 import signal
@@ -10,7 +11,7 @@ from lamella._native import data as _data
 from lamella.dataset.calls import call
 
 
-class WorkerTraceback(Exception):
+class WorkerError(Exception):
     """The traceback of an exception in a worker process, as its cause."""
 
     def __init__(self, text):
@@ -41,16 +42,14 @@ def raised(failure, name):
         error = None
     if not isinstance(error, BaseException):
         error = RuntimeError(f"[dataset] '{name}' failed in a worker process: {summary}")
-    error.__cause__ = WorkerTraceback(text)
+    error.__cause__ = WorkerError(text)
     return error
 
 
 def _flush():
     for stream in (sys.stdout, sys.stderr):
-        try:
+        with contextlib.suppress(Exception):
             stream.flush()
-        except Exception:
-            pass
 
 
 def serve(handler, channel):

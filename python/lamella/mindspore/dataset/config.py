@@ -26,11 +26,26 @@ def get_dynamic_shape():
 
 
 def set_auto_num_workers(enable):
+    """Accepted: workers are as many as processors, at most 8, unless a program says otherwise."""
+    if not isinstance(enable, bool):
+        raise TypeError(f"[set_auto_num_workers] enable must be a bool, got {enable!r}")
     _accepted["auto_num_workers"] = enable
 
 
 def get_auto_num_workers():
     return _accepted["auto_num_workers"]
+
+
+def set_multiprocessing_start_method(start_method="fork"):
+    """How worker processes start; only by fork, since users' functions need not pickle."""
+    if start_method != "fork":
+        raise NotImplementedError(
+            f"[set_multiprocessing_start_method] only 'fork' is supported, got {start_method!r}"
+        )
+
+
+def get_multiprocessing_start_method():
+    return "fork"
 
 
 class _Settings(types.ModuleType):
