@@ -436,6 +436,18 @@ void add_datasets(nb::module_& module) {
           },
           "count"_a)
       .def(
+          "split",
+          [](DatasetHandle& self, const std::vector<int64_t>& sizes, bool random) {
+            const auto parts = without_lock([&] {
+              return self.dataset->split(sizes,
+                                         random ? data::Order::Random : data::Order::AsGiven);
+            });
+            nb::list handles;
+            for (const auto& part : parts) handles.append(DatasetHandle{part});
+            return handles;
+          },
+          "sizes"_a, "random"_a)
+      .def(
           "zip",
           [](DatasetHandle& self, DatasetHandle& other) {
             return DatasetHandle{self.dataset->zip(other.dataset)};

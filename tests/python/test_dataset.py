@@ -50,6 +50,28 @@ def test_operations():
     assert [part.get_dataset_size() for part in parts] == [15, 5]
 
 
+def test_parts_of_a_split_stay_apart_in_every_epoch():
+    for dataset in (slices(shuffle=True), slices(shuffle=False)):
+        for sizes in ([15, 5], [0.75, 0.25]):
+            train, test = dataset.split(sizes)
+            iterators = [
+                part.create_tuple_iterator(num_epochs=3, output_numpy=True)
+                for part in (train.shuffle(15), test)
+            ]
+            epochs = [
+                [frozenset(row[1].item() for row in iterator) for iterator in iterators]
+                for _ in range(3)
+            ]
+            assert epochs[0] == epochs[1] == epochs[2]
+            assert sorted([*epochs[0][0], *epochs[0][1]]) == list(range(20))
+    for wrong in ([15, 4], [0.5, 0.4], [20, 0]):
+        with pytest.raises(ValueError, match=r"\[split\]"):
+            slices().split(wrong)
+    for wrong in ([], 3):
+        with pytest.raises(TypeError, match="sizes must be a list"):
+            slices().split(wrong)
+
+
 def test_epochs_of_one_iterator():
     iterator = slices().batch(10).create_dict_iterator(num_epochs=2)
     assert [len(list(iterator)) for _ in range(2)] == [2, 2]

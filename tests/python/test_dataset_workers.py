@@ -332,7 +332,10 @@ def test_early_ends_leave_nothing():
 def test_what_workers_print_is_seen(capfd):
     data = ds.NumpySlicesDataset({"x": np.arange(4)}, shuffle=False)
     data = data.map(
-        lambda x: print("row", x) or x, "x", num_parallel_workers=2, python_multiprocessing=True
+        lambda x: print(f"row {x}\n", end="") or x,
+        "x",
+        num_parallel_workers=2,
+        python_multiprocessing=True,
     )
     rows_of(data)
     assert sorted(capfd.readouterr().out.splitlines()) == [f"row {i}" for i in range(4)]

@@ -258,23 +258,21 @@ class Dataset:
         return dataset
 
     def split(self, sizes, randomize=True):
-        """Parts of the sizes, or shares, listed."""
-        total = self.get_dataset_size()
+        """Parts of the sizes, or shares, listed. A part has the same samples in every epoch."""
+        if not isinstance(sizes, (tuple, list)) or not sizes:
+            raise TypeError(
+                f"[split] sizes must be a list of row counts or of shares, got {sizes!r}"
+            )
         if all(isinstance(size, int) for size in sizes):
             counts = list(sizes)
         else:
+            total = self.get_dataset_size()
+            if not all(0 < size <= 1 for size in sizes) or abs(sum(sizes) - 1) > 1e-6:
+                raise ValueError(f"[split] the shares {sizes} must be above 0 and add up to 1")
             counts = [int(total * share) for share in sizes]
             for i in range(total - sum(counts)):
                 counts[i % len(counts)] += 1
-        if sum(counts) != total or min(counts) < 1:
-            raise ValueError(f"[split] sizes {sizes} do not divide {total} rows")
-        whole = self.shuffle(total) if randomize and total > 1 else self
-        parts, start = [], 0
-        for count in counts:
-            part = whole.skip(start) if start else whole
-            parts.append(part.take(count))
-            start += count
-        return parts
+        return [self._with(part) for part in self._handle.split(counts, bool(randomize))]
 
     def device_que(self, send_epoch_end=True, create_data_info_queue=False, queue_name=""):
         return self

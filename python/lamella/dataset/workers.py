@@ -63,10 +63,12 @@ def serve(handler, channel):
         while (request := channel.receive()) is not None:
             key, numbers, arrays = request
             try:
-                sent = channel.answer(*call(handler, key, numbers, arrays))
+                answer = call(handler, key, numbers, arrays)
+                _flush()  # once it has the answer, the parent may end this process
+                sent = channel.answer(*answer)
             except BaseException as error:
+                _flush()
                 sent = channel.fail(_described(error))
-            _flush()  # the process may be ended before the next row
             if not sent:
                 break
         status = 0
