@@ -17,6 +17,7 @@
 #include "lamella/base/error.h"
 #include "lamella/base/logging.h"
 #include "lamella/base/system/cpu_limits.h"
+#include "lamella/base/system/fork.h"
 
 namespace lamella {
 
@@ -24,6 +25,16 @@ namespace {
 
 std::atomic<int> configured_threads{0};
 thread_local bool inside_parallel_loop = false;
+
+// A child of fork has none of the parent's threads, but OpenMP's records of them: waiting for them
+// would never end. So the pool ends before a fork, and the child begins with its own thread.
+[[maybe_unused]] const bool prepared_for_fork = [] {
+#ifdef LAMELLA_PARALLEL_OPENMP
+  before_fork([] { omp_pause_resource_all(omp_pause_hard); });
+#endif
+  in_child_of_fork([] { configured_threads = 1; });
+  return true;
+}();
 
 // Runs body on one share of the range and keeps the first exception of all shares.
 class Shares {

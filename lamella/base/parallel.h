@@ -10,7 +10,7 @@
 namespace lamella {
 
 // The number of threads parallel work uses: min(CPU affinity, cgroup quota, OMP_NUM_THREADS), at
-// least 1. Read once; set_thread_count overrides it.
+// least 1. Read once; set_thread_count overrides it. 1 in a child of fork, until it sets another.
 LAMELLA_API int thread_count();
 LAMELLA_API void set_thread_count(int count);
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <limits>
+#include <vector>
 
 namespace lamella::data {
 
@@ -38,6 +39,9 @@ int64_t element_count(const Axes& sizes) {
 }
 
 std::string text(const ArrayType& type) {
+  if (type.is_text) {
+    return fmt::format("text[{}]", fmt::join(type.sizes.begin(), type.sizes.end() - 1, ","));
+  }
   return fmt::format("{}[{}]", short_name(type.dtype),
                      fmt::join(type.sizes.begin(), type.sizes.end(), ","));
 }
@@ -46,10 +50,23 @@ Array::Array(DType dtype, const Axes& sizes) : type_{dtype, sizes}, data_(alloca
 
 Array Array::reshaped(const Axes& sizes) const {
   if (element_count(sizes) != count()) {
-    fail(ErrorKind::Value, "[Array] {} cannot be seen as {}", text(type_),
-         text(ArrayType{dtype(), sizes}));
+    fail(ErrorKind::Value, "[Array] {} cannot be seen as {}", data::text(type_),
+         data::text(ArrayType{dtype(), sizes}));
   }
   return Array(dtype(), sizes, data_);
+}
+
+Array Array::text(std::string_view string) {
+  Array array(DType::UInt8, {static_cast<int64_t>(string.size())});
+  if (!string.empty()) std::memcpy(array.writable(), string.data(), string.size());
+  return array.as_text();
+}
+
+Array Array::as_text() const {
+  LAMELLA_CHECK(dtype() == DType::UInt8 && rank() > 0);
+  Array strings = *this;
+  strings.type_.is_text = true;
+  return strings;
 }
 
 Array Array::slice(int64_t first, int64_t count) const {
@@ -58,7 +75,9 @@ Array Array::slice(int64_t first, int64_t count) const {
   sizes[0] = 1;
   const int64_t stride = element_count(sizes) * size_of(dtype());
   sizes[0] = count;
-  return Array(dtype(), sizes, {data_, data() + first * stride});
+  Array part(dtype(), sizes, {data_, data() + first * stride});
+  part.type_.is_text = type_.is_text;
+  return part;
 }
 
 Array Array::row(int64_t index) const {
@@ -70,12 +89,47 @@ Array Array::row(int64_t index) const {
 void Array::require_dtype(DType dtype) const {
   if (type_.dtype != dtype || !defined()) {
     fail(ErrorKind::Type, "[Array] {} does not hold elements of {}",
-         defined() ? text(type_) : "an empty array", name(dtype));
+         defined() ? data::text(type_) : "an empty array", name(dtype));
   }
 }
 
+namespace {
+
+// Strings of equal length, by zeros at their ends.
+std::vector<Array> lengthened(std::span<const Array> strings) {
+  int64_t longest = 0;
+  for (const Array& string : strings) longest = std::max(longest, string.sizes().back());
+  std::vector<Array> made;
+  for (const Array& string : strings) {
+    Axes sizes = string.sizes();
+    const auto length = static_cast<size_t>(sizes.back());
+    sizes.back() = longest;
+    Array longer(DType::UInt8, sizes);
+    std::byte* to = longer.writable();
+    const std::byte* from = string.data();
+    const size_t count = longest == 0 ? 0 : longer.bytes() / static_cast<size_t>(longest);
+    for (size_t i = 0; i < count; ++i, to += longest, from += length) {
+      std::copy_n(from, length, to);
+      std::fill(to + length, to + longest, std::byte{0});
+    }
+    made.push_back(longer.as_text());
+  }
+  return made;
+}
+
+bool differ_in_length(std::span<const Array> arrays) {
+  return std::all_of(arrays.begin(), arrays.end(),
+                     [](const Array& array) { return array.type().is_text; }) &&
+         std::any_of(arrays.begin(), arrays.end(), [&](const Array& array) {
+           return array.sizes().back() != arrays[0].sizes().back();
+         });
+}
+
+}  // namespace
+
 Array stack(std::span<const Array> arrays, std::string_view operation, std::string_view column) {
   LAMELLA_CHECK(!arrays.empty());
+  if (differ_in_length(arrays)) return stack(lengthened(arrays), operation, column);
   const ArrayType& first = arrays[0].type();
   if (first.sizes.size() == first.sizes.capacity()) {
     fail(ErrorKind::Value, "[{}] column '{}': {} has no room for another axis", operation, column,
@@ -93,7 +147,7 @@ Array stack(std::span<const Array> arrays, std::string_view operation, std::stri
     }
     if (bytes > 0) std::memcpy(to, arrays[i].data(), bytes);
   }
-  return result;
+  return first.is_text ? result.as_text() : result;
 }
 
 }  // namespace lamella::data

@@ -15,16 +15,18 @@
 
 namespace lamella::data {
 
-// dtype and sizes of an array.
+// dtype and sizes of an array. Text is uint8: along the last axis the UTF-8 bytes of one string,
+// filled up with zeros.
 struct ArrayType {
   DType dtype = DType::Float32;
   Axes sizes;
+  bool is_text = false;
   friend bool operator==(const ArrayType&, const ArrayType&) = default;
 };
 
 // The number of elements; 1 without axes.
 LAMELLA_API int64_t element_count(const Axes& sizes);
-// "u8[28,28,1]"
+// "u8[28,28,1]"; "text[3]" for three strings.
 LAMELLA_API std::string text(const ArrayType& type);
 
 // The dtype of a C++ element type.
@@ -61,6 +63,10 @@ class LAMELLA_API Array {
   static Array scalar(T value) {
     return of<T>(std::span<const T>(&value, 1), {});
   }
+  // One string, which is UTF-8.
+  static Array text(std::string_view string);
+  // uint8 elements seen as text.
+  Array as_text() const;
 
   bool defined() const { return data_ != nullptr; }
   const ArrayType& type() const { return type_; }
@@ -102,8 +108,8 @@ class LAMELLA_API Array {
   std::shared_ptr<const void> data_;
 };
 
-// Arrays of one dtype and equal sizes along a new first axis. Throws Value, in the name of
-// `operation` and for the column `column`, if they differ.
+// Arrays of one dtype and equal sizes along a new first axis; strings may differ in length. Throws
+// Value, in the name of `operation` and for the column `column`, if they differ.
 LAMELLA_API Array stack(std::span<const Array> arrays, std::string_view operation,
                         std::string_view column);
 
@@ -111,7 +117,8 @@ template <typename T>
 Array Array::of(std::span<const T> values, const Axes& sizes) {
   Array array(dtype_of<T>(), sizes);
   if (values.size() != static_cast<size_t>(array.count())) {
-    fail(ErrorKind::Value, "[Array] {} values do not fill {}", values.size(), text(array.type()));
+    fail(ErrorKind::Value, "[Array] {} values do not fill {}", values.size(),
+         data::text(array.type()));
   }
   if (!values.empty()) std::memcpy(array.writable(), values.data(), values.size_bytes());
   return array;

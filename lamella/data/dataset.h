@@ -20,6 +20,8 @@
 #include "lamella/base/api.h"
 #include "lamella/base/ref.h"
 #include "lamella/data/array.h"
+#include "lamella/data/pad.h"
+#include "lamella/data/process_group.h"
 #include "lamella/data/row.h"
 #include "lamella/data/ticket.h"
 #include "lamella/data/transforms/transform.h"
@@ -32,7 +34,8 @@ class Iterator;
 struct ColumnOptions {
   std::vector<std::string> inputs = {};   // empty: the first column
   std::vector<std::string> outputs = {};  // empty: as the inputs
-  // Threads; the process's setting if not given. One worker calls functions in the order of rows.
+  // Threads or processes; the process's setting if not given. One worker calls functions in the
+  // order of rows.
   std::optional<int> workers = {};
 };
 
@@ -46,13 +49,21 @@ enum class Remainder : uint8_t { Keep, Drop };
 
 enum class Order : uint8_t { AsGiven, Random };
 
+// Users' functions in a pipeline. All their randomness comes from the stream, which is the row's or
+// the batch's own.
+using Predicate = std::function<bool(std::span<const Array>, RandomStream&)>;
+using BatchSize = std::function<int64_t(BatchInfo, RandomStream&)>;
+// For each input column its rows; gives the same for the output columns.
+using BatchFunction = std::function<std::vector<std::vector<Array>>(std::vector<std::vector<Array>>,
+                                                                    BatchInfo, RandomStream&)>;
+
 struct BatchOptions {
   Remainder remainder = Remainder::Keep;
-  // The columns of a batch before stacking: for each input column its rows; gives the same for the
-  // output columns.
-  std::function<std::vector<std::vector<Array>>(std::vector<std::vector<Array>>, BatchInfo)>
-      per_batch = {};
-  ColumnOptions columns = {};  // of per_batch; `inputs` empty: all columns
+  BatchFunction per_batch = {};     // applied before rows are padded and stacked
+  ColumnOptions columns = {};       // of per_batch; `inputs` empty: all columns
+  std::optional<PadInfo> pad = {};  // not given: rows must have equal sizes
+  // Starts the processes that run per_batch, if they do.
+  std::function<std::shared_ptr<ProcessGroup>(int workers)> start_processes = {};
 };
 
 struct IteratorOptions {
@@ -83,12 +94,11 @@ class LAMELLA_API Dataset : public RefCounted<Dataset> {
   Ref<Dataset> map(const std::vector<Ref<Transform>>& transforms,
                    const ColumnOptions& options = {});
   // Keeps the rows whose input columns `predicate` accepts.
-  Ref<Dataset> filter(std::function<bool(std::span<const Array>)> predicate,
-                      std::vector<std::string> inputs = {});
+  Ref<Dataset> filter(Predicate predicate, std::vector<std::string> inputs = {});
   // Stacks `size` rows along a new first axis.
   Ref<Dataset> batch(int64_t size, BatchOptions options = {});
   // As above with a size for each batch.
-  Ref<Dataset> batch(std::function<int64_t(BatchInfo)> size, BatchOptions options = {});
+  Ref<Dataset> batch(BatchSize size, BatchOptions options = {});
   // Gives rows out of a buffer of `buffer_size` (at least 2) in random order; a buffer as large as
   // the dataset gives every order with equal probability.
   Ref<Dataset> shuffle(int64_t buffer_size);
@@ -119,6 +129,9 @@ class LAMELLA_API Dataset : public RefCounted<Dataset> {
 
   // ---- How it runs: for subclasses and iterators. ----
 
+  // Starts the processes that make rows of this dataset and of those below it, and adds them to
+  // `started`. Called by an iterator in its reader's thread, before any thread of its own runs.
+  virtual void start_processes(ProcessGroups& /*started*/) const {}
   // The tickets of an epoch.
   virtual std::unique_ptr<Cursor> open(const Epoch& epoch) const = 0;
   // Makes in `ticket` what must be made in the order of rows. Called in that order, by one thread
@@ -167,6 +180,7 @@ class LAMELLA_API Operation : public Dataset {
   std::optional<int64_t> length() const override { return child_->length(); }
   bool endless() const override { return child_->endless(); }
   int workers() const override { return child_->workers(); }
+  void start_processes(ProcessGroups& started) const override { child_->start_processes(started); }
   int64_t batch_size() const override { return child_->batch_size(); }
   int64_t repeat_count() const override { return child_->repeat_count(); }
 

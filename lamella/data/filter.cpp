@@ -6,8 +6,6 @@ namespace lamella::data {
 
 namespace {
 
-using Predicate = std::function<bool(std::span<const Array>)>;
-
 class FilterCursor : public Cursor {
  public:
   FilterCursor(const Dataset& child, const Dataset& filter, std::unique_ptr<Cursor> tickets,
@@ -23,7 +21,11 @@ class FilterCursor : public Cursor {
     for (; tickets_->next(ticket); ticket = {}) {
       child_.prepare(ticket);
       std::vector<Array> columns = child_.make(ticket);
-      if (!accepts_(plan_.pick(columns))) continue;
+      RandomStream random({.seed = ticket.seed,
+                           .operation = filter_.depth(),
+                           .epoch = ticket.epoch,
+                           .sample = ticket.draw});
+      if (!accepts_(plan_.pick(columns), random)) continue;
       ticket.columns = std::move(columns);
       ticket.maker = &filter_;
       return true;

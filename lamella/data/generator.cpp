@@ -14,6 +14,10 @@ void check_columns(size_t given, size_t named) {
 
 const char* const kNullSource = "[GeneratorDataset] the source is null";
 
+// What a source draws for; step 0 is the order of samples.
+constexpr uint32_t kRowStep = 1;
+constexpr uint32_t kBeginStep = 2;
+
 class IterableCursor : public Cursor {
  public:
   IterableCursor(std::unique_ptr<SourcePass> pass, const Dataset& maker, const Epoch& epoch,
@@ -29,7 +33,11 @@ class IterableCursor : public Cursor {
     if (left_ == 0) return false;
     for (;; ++row_) {
       std::vector<Array> columns;
-      if (!pass_->next(columns)) return false;
+      RandomStream random({.seed = epoch_.seed,
+                           .step = kRowStep,
+                           .epoch = epoch_.number,
+                           .sample = static_cast<uint64_t>(row_)});
+      if (!pass_->next(columns, random)) return false;
       if (row_ % shards_ != shard_) continue;
       check_columns(columns.size(), maker_.columns().size());
       ticket.sample = row_;
@@ -61,6 +69,10 @@ GeneratorDataset::GeneratorDataset(Ref<RandomAccessSource> source, std::vector<s
   if (columns().empty()) fail(ErrorKind::Value, "[GeneratorDataset] column_names is empty");
 }
 
+void GeneratorDataset::start_processes(ProcessGroups& started) const {
+  if (auto group = source_->start_processes(workers())) started.push_back(std::move(group));
+}
+
 void GeneratorDataset::prepare(Ticket& ticket) const {
   if (workers() > 1) return;
   ticket.columns = make_row(ticket);
@@ -70,7 +82,7 @@ void GeneratorDataset::prepare(Ticket& ticket) const {
 std::vector<Array> GeneratorDataset::make_row(const Ticket& ticket) const {
   RandomStream random({.seed = ticket.seed,
                        .operation = depth(),
-                       .step = 1,  // step 0 is the order of samples
+                       .step = kRowStep,
                        .epoch = ticket.epoch,
                        .sample = ticket.draw});
   std::vector<Array> row = source_->get(ticket.sample, random);
@@ -99,8 +111,9 @@ IterableDataset::IterableDataset(Ref<IterableSource> source, std::vector<std::st
 }
 
 std::unique_ptr<Cursor> IterableDataset::open(const Epoch& epoch) const {
-  return std::make_unique<IterableCursor>(source_->begin(epoch.number), *this, epoch, shards_,
-                                          shard_, num_samples_.value_or(-1));
+  RandomStream random({.seed = epoch.seed, .step = kBeginStep, .epoch = epoch.number});
+  return std::make_unique<IterableCursor>(source_->begin(epoch.number, random), *this, epoch,
+                                          shards_, shard_, num_samples_.value_or(-1));
 }
 
 std::vector<Array> IterableDataset::make_row(const Ticket&) const {

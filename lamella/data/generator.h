@@ -17,21 +17,24 @@ class LAMELLA_API RandomAccessSource : public RefCounted<RandomAccessSource> {
   // The columns of sample `index`. `random` is the sample's own stream in this epoch, for sources
   // that draw; with more than one worker, called by several threads at once.
   virtual std::vector<Array> get(int64_t index, RandomStream& random) const = 0;
+  // Starts `workers` processes that `get` asks, if it asks processes.
+  virtual std::shared_ptr<ProcessGroup> start_processes(int /*workers*/) const { return nullptr; }
 };
 
 // One pass over a user's iterable source, used by one thread at a time.
 class LAMELLA_API SourcePass {
  public:
   virtual ~SourcePass() = default;
-  // Puts the columns of the next row into `columns`; false at the end.
-  virtual bool next(std::vector<Array>& columns) = 0;
+  // Puts the columns of the next row into `columns`; false at the end. `random` is the row's own.
+  virtual bool next(std::vector<Array>& columns, RandomStream& random) = 0;
 };
 
 // A user's source that can only be run through.
 class LAMELLA_API IterableSource : public RefCounted<IterableSource> {
  public:
   virtual ~IterableSource() = default;
-  virtual std::unique_ptr<SourcePass> begin(int64_t epoch) const = 0;
+  // `random` is for what is drawn before the first row.
+  virtual std::unique_ptr<SourcePass> begin(int64_t epoch, RandomStream& random) const = 0;
 };
 
 class LAMELLA_API GeneratorDataset : public IndexedSource {
@@ -43,6 +46,7 @@ class LAMELLA_API GeneratorDataset : public IndexedSource {
 
   int64_t sample_count() const override { return source_->size(); }
   void prepare(Ticket& ticket) const override;
+  void start_processes(ProcessGroups& started) const override;
 
  protected:
   std::vector<Array> make_row(const Ticket& ticket) const override;

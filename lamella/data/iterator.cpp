@@ -3,11 +3,13 @@
 #include "lamella/data/iterator.h"
 
 #include <algorithm>
+#include <chrono>
 #include <condition_variable>
 #include <limits>
 #include <mutex>
 #include <thread>
 
+#include "lamella/base/host.h"
 #include "lamella/base/system/process.h"
 #include "lamella/data/config.h"
 
@@ -15,6 +17,7 @@ namespace lamella::data {
 
 namespace {
 
+constexpr std::chrono::milliseconds kPollPause(50);
 constexpr int64_t kNoEnd = std::numeric_limits<int64_t>::max();
 
 // The failure of a row, with its place added to Lamella's own errors. Others pass as they are.
@@ -70,7 +73,12 @@ class Iterator::Loader {
   Item next() {
     std::unique_lock lock(ring_mutex_);
     Slot& slot = ring_[static_cast<size_t>(given_) % ring_.size()];
-    ready_.wait(lock, [&] { return slot.full; });
+    // A row may take long; meanwhile the user may ask to stop.
+    while (!ready_.wait_for(lock, kPollPause, [&] { return slot.full; })) {
+      lock.unlock();
+      poll_host();
+      lock.lock();
+    }
     Item item = std::move(slot.item);
     slot = {};
     ++given_;
@@ -218,6 +226,14 @@ Iterator::Iterator(Ref<Dataset> dataset, IteratorOptions options)
 Iterator::~Iterator() {
   // In a forked child the threads do not exist and the locks may be held for ever.
   if (loader_ && !loader_->in_this_process()) std::ignore = loader_.release();
+  stop();
+}
+
+void Iterator::stop() {
+  // The processes first: threads need not wait for rows that nobody reads.
+  for (const auto& group : processes_) group->stop();
+  loader_.reset();
+  processes_.clear();
 }
 
 std::optional<Row> Iterator::next() {
@@ -228,6 +244,7 @@ std::optional<Row> Iterator::next() {
          "[Iterator] this iterator runs in the process that forked this one; make a new one here");
   }
   if (!loader_) {
+    if (processes_.empty()) dataset_->start_processes(processes_);
     const int workers = options_.workers.value_or(dataset_->workers());
     loader_ = std::make_unique<Loader>(
         *dataset_,
@@ -244,12 +261,13 @@ std::optional<Row> Iterator::next() {
   Loader::Item item = loader_->next();
   if (item.failure) {
     failure_ = item.failure;
-    loader_.reset();
+    stop();
     std::rethrow_exception(failure_);
   }
   dataset_->note_epoch(position_.epoch);
   if (!item.columns) {
     position_ = {position_.epoch + 1, 0};
+    if (position_.epoch >= end_epoch_) stop();
     return std::nullopt;
   }
   ++position_.batch;

@@ -18,9 +18,9 @@ struct Position {
   friend bool operator==(const Position&, const Position&) = default;
 };
 
-// Used by one thread. No thread is started before the first `next`; the iterator may be destroyed
-// at any time, which waits for the rows that are being made. A process forked while an iterator
-// runs gets an error from it, not a hang.
+// Used by one thread. No thread and no process is started before the first `next`; the iterator may
+// be destroyed at any time, which waits for the rows that are being made. A process forked while an
+// iterator runs gets an error from it, not a hang.
 class LAMELLA_API Iterator : public RefCounted<Iterator> {
  public:
   Iterator(Ref<Dataset> dataset, IteratorOptions options);
@@ -42,6 +42,8 @@ class LAMELLA_API Iterator : public RefCounted<Iterator> {
 
  private:
   class Loader;
+  // Ends threads and processes.
+  void stop();
 
   Ref<Dataset> dataset_;
   IteratorOptions options_;
@@ -52,6 +54,7 @@ class LAMELLA_API Iterator : public RefCounted<Iterator> {
   Position position_;
   int64_t loading_since_ = 0;  // the epoch the loader began with
   std::exception_ptr failure_;
+  ProcessGroups processes_;         // from the first `next` to the end of the last epoch
   std::unique_ptr<Loader> loader_;  // made by the first `next` after the beginning or a seek
 };
 

@@ -46,8 +46,13 @@ class Map : public Operation {
     ticket.maker = this;
   }
   std::optional<std::vector<Array>> make_batch(std::span<const Ticket> tickets) const override;
-  int workers() const override {
-    return std::max(child().workers(), workers_.value_or(config::num_parallel_workers()));
+  int workers() const override { return std::max(child().workers(), own_workers()); }
+  void start_processes(ProcessGroups& started) const override {
+    child().start_processes(started);
+    for (const auto& transform : transforms_) {
+      if (auto group = transform->start_processes(own_workers()))
+        started.push_back(std::move(group));
+    }
   }
 
  protected:
@@ -56,6 +61,7 @@ class Map : public Operation {
   }
 
  private:
+  int own_workers() const { return workers_.value_or(config::num_parallel_workers()); }
   // One row after the first `steps` transforms.
   std::vector<Array> make_steps(const Ticket& ticket, size_t steps) const;
 
@@ -96,6 +102,7 @@ std::optional<std::vector<Array>> Map::make_batch(std::span<const Ticket> ticket
   }
   for (size_t output : plan_.outputs()) {
     Array& value = (*columns)[output];
+    batch_steps_.front()->require_numbers(value);
     if (auto looked_up = table_->apply(value)) {
       value = std::move(*looked_up);
     } else {

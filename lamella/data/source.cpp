@@ -44,7 +44,10 @@ Ref<Sampler> sampler_of(const SourceOptions& options, std::string_view source) {
          *options.num_samples);
   }
   if (options.num_shards.has_value() != options.shard_id.has_value()) {
-    fail(ErrorKind::Value, "[{}] num_shards and shard_id must be given together", source);
+    const bool shards = options.num_shards.has_value();
+    fail(ErrorKind::Value, "[{}] {} = {} was given without {}: a shard needs both", source,
+         shards ? "num_shards" : "shard_id", shards ? *options.num_shards : *options.shard_id,
+         shards ? "shard_id" : "num_shards");
   }
   if (options.sampler) {
     if (options.shuffle || options.num_shards || options.num_samples) {
@@ -95,7 +98,7 @@ NumpySlicesDataset::NumpySlicesDataset(std::vector<Array> arrays, std::vector<st
          columns().size());
   }
   for (size_t i = 0; i < arrays_.size(); ++i) {
-    if (arrays_[i].rank() < 1) {
+    if (arrays_[i].rank() < (arrays_[i].type().is_text ? 2 : 1)) {
       fail(ErrorKind::Value, "[{}] column '{}' has no axis to slice: {}", source, columns()[i],
            text(arrays_[i].type()));
     }
@@ -122,6 +125,7 @@ std::optional<std::vector<Array>> NumpySlicesDataset::make_batch(
     Axes sizes = array.sizes();
     sizes[0] = static_cast<int64_t>(tickets.size());
     Array gathered(array.dtype(), sizes);
+    if (array.type().is_text) gathered = gathered.as_text();
     const size_t bytes = count_ == 0 ? 0 : array.bytes() / static_cast<size_t>(count_);
     std::byte* to = gathered.writable();
     for (const Ticket& ticket : tickets) {

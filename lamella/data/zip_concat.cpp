@@ -20,6 +20,10 @@ Epoch branch(const Epoch& epoch, uint32_t number) {
 class Pair : public Dataset {
  public:
   int workers() const override { return std::max(first_->workers(), second_->workers()); }
+  void start_processes(ProcessGroups& started) const override {
+    first_->start_processes(started);
+    second_->start_processes(started);
+  }
 
  protected:
   Pair(Ref<Dataset> first, Ref<Dataset> second, std::vector<std::string> names)

@@ -4,6 +4,7 @@
 #include "lamella/base/env.h"
 #include "lamella/base/host.h"
 #include "lamella/base/pointer_map.h"
+#include "lamella/base/system/fork.h"
 #include "lamella/ir/call_site.h"
 #include "lamella/ir/runtime_interface.h"
 #include "lamella/ir/tensor.h"
@@ -15,6 +16,26 @@ namespace {
 
 thread_local Recorder* recorder_of_thread = nullptr;
 RuntimeInterface* installed_runtime = nullptr;
+
+// The windows of all threads, for a child of fork.
+struct Windows {
+  std::mutex mutex;
+  std::vector<Window*> all;
+};
+
+// Never destroyed: threads may outlive static objects.
+Windows& windows() {
+  static Windows* const list = new Windows;
+  return *list;
+}
+
+[[maybe_unused]] const bool prepared_for_fork = [] {
+  in_child_of_fork([] {
+    new (&windows().mutex) std::mutex;
+    for (Window* window : windows().all) window->leave_to_parent();
+  });
+  return true;
+}();
 
 WindowLimits limits_from_environment() {
   WindowLimits limits;
@@ -79,9 +100,18 @@ Window& Window::of_thread() {
   return window;
 }
 
-Window::Window() : limits_(limits_from_environment()) {}
+Window::Window() : limits_(limits_from_environment()) {
+  const UnforkableWork work;
+  std::lock_guard lock(windows().mutex);
+  windows().all.push_back(this);
+}
 
 Window::~Window() {
+  {
+    const UnforkableWork work;
+    std::lock_guard lock(windows().mutex);
+    std::erase(windows().all, this);
+  }
   for (const Ref<Node>& node : nodes_) {
     for (const Ref<Value>& result : node->results()) result->mark_failed();
     node->detach();
@@ -123,8 +153,7 @@ void Window::prepare(const Operator& op, std::span<Value* const> operands,
     }
     if (operand->state() == Value::State::Failed) {
       throw Error(ErrorKind::Value,
-                  fmt::format("[{}] an operand was never computed, because its run failed: {}",
-                              op.name(), last_failure_),
+                  fmt::format("[{}] an operand was never computed: {}", op.name(), last_failure_),
                   location);
     }
     // A value that another thread has not run yet.
@@ -164,6 +193,7 @@ void Window::journal(Storage& storage) {
 void Window::flush() {
   const HostReleased released;
   const TracingPaused paused;
+  const UnforkableWork work;
   std::lock_guard lock(mutex_);
   flush_requested_ = false;
   if (nodes_.empty()) {
@@ -185,7 +215,7 @@ void Window::flush() {
     });
   } catch (const std::exception& error) {
     --running_;
-    last_failure_ = error.what();
+    last_failure_ = fmt::format("its run failed: {}", error.what());
     for (const Ref<Node>& node : nodes) {
       for (const Ref<Value>& result : node->results()) {
         if (result->state() == Value::State::Pending) result->mark_failed();
@@ -230,6 +260,21 @@ void Window::roll_back(std::vector<JournalEntry>& journal) {
   for (size_t i = journal.size(); i-- > 0;) {
     journal[i].storage->restore(std::move(journal[i].value), journal[i].version);
   }
+}
+
+void Window::leave_to_parent() {
+  new (&mutex_) std::recursive_mutex;  // its holder may be a thread that does not exist here
+  running_ = 0;
+  flush_requested_ = false;
+  last_failure_ =
+      "it was pending in the process that forked this one; read it (for example with asnumpy) "
+      "before the fork";
+  for (const Ref<Node>& node : nodes_) {
+    for (const Ref<Value>& result : node->results()) result->mark_failed();
+  }
+  // Nothing is taken back: what replaced a parameter's value is as pending as the rest.
+  nodes_.clear();
+  journal_.clear();
 }
 
 void Window::close_gradient_scope() {

@@ -55,12 +55,14 @@ class LAMELLA_API Window final : public Recorder {
 
   void set_limits(WindowLimits limits) { limits_ = limits; }
   const WindowLimits& limits() const { return limits_; }
-  // What the last failed flush said; values of that window refer to it.
+  // Why values of this window were never computed, as their errors say it.
   const std::string& last_failure() const { return last_failure_; }
 
   // Gradient scopes: while one is open, operations keep their operands after running.
   void open_gradient_scope() { ++gradient_depth_; }
   void close_gradient_scope();
+  // In a child of fork: what was pending belongs to the parent, and reading it here is an error.
+  void leave_to_parent();
   bool in_gradient_scope() const { return gradient_depth_ > 0; }
   int gradient_depth() const { return gradient_depth_; }
   // Operations recorded since the outermost open gradient scope began, in order.

@@ -13,7 +13,15 @@ Tensor tensor_of(const data::Array& array) {
 
 Tensors tensors_of(const data::Row& row) {
   Tensors tensors;
-  for (const data::Array& column : row.columns()) tensors.push_back(tensor_of(column));
+  for (size_t i = 0; i < row.size(); ++i) {
+    if (row[i].type().is_text) {
+      fail(ErrorKind::Type,
+           "[Model] column '{}' holds text, which no network takes; map it to numbers or leave it "
+           "out (project)",
+           row.names()[i]);
+    }
+    tensors.push_back(tensor_of(row[i]));
+  }
   return tensors;
 }
 

@@ -6,13 +6,15 @@ _state = {"seed": None}
 
 
 def set_seed(seed):
-    """Starts the generator anew; NumPy's global generator too, as programs expect."""
+    """Starts the generator anew; NumPy's global generator and the seed of datasets too, as programs
+    expect. Of this seed and dataset.config.set_seed, datasets follow the last one set."""
     import numpy
 
     if not isinstance(seed, int) or isinstance(seed, bool) or seed < 0:
         raise ValueError(f"[set_seed] seed must be a whole number of at least 0, got {seed!r}")
     _state["seed"] = seed
     _native.set_seed(seed)
+    _native.data.config.set_seed(seed % 2**32)
     numpy.random.seed(seed % 2**32)
 
 

@@ -6,17 +6,21 @@
 #include "python/src/errors.h"
 #include "python/src/host_lock.h"
 #include "python/src/tensor_object.h"
-#include <nanobind/stl/function.h>
+#include "python/src/user_function.h"
+#include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/variant.h>
 #include <nanobind/stl/vector.h>
 
 #include "lamella/base/host.h"
 #include "lamella/data/config.h"
+#include "lamella/data/csv_file.h"
 #include "lamella/data/generator.h"
 #include "lamella/data/iterator.h"
 #include "lamella/data/mnist.h"
+#include "lamella/data/text_file.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -44,7 +48,8 @@ using Count = std::optional<int64_t>;
 
 class PythonRandomAccess final : public data::RandomAccessSource {
  public:
-  explicit PythonRandomAccess(nb::object source) : source_(std::move(source)) {}
+  PythonRandomAccess(nb::object source, UserFunction get)
+      : source_(std::move(source)), get_(std::move(get)) {}
 
   int64_t size() const override {
     const HostLock lock;
@@ -53,51 +58,68 @@ class PythonRandomAccess final : public data::RandomAccessSource {
     return size;
   }
   std::vector<data::Array> get(int64_t index, data::RandomStream& random) const override {
-    const uint64_t key = random.wide_word();
-    const UserCall one_at_a_time;
-    const HostLock lock;
-    nb::object method = nb::handle(source_.get()).attr("__getitem__");
-    return arrays_from(call_through_shim(method.ptr(), key, nb::make_tuple(index)).ptr());
+    return get_.call({.key = random.wide_word(), .numbers = {index}}).arrays;
+  }
+  std::shared_ptr<data::ProcessGroup> start_processes(int workers) const override {
+    return get_.start_processes(workers);
   }
 
  private:
   SharedObject source_;
+  UserFunction get_;
 };
 
+// Handlers of a pass: one that begins it and returns the handler of its rows as a Python object,
+// which answers with one number, 0 at the end.
 class PythonPass final : public data::SourcePass {
  public:
-  explicit PythonPass(nb::object iterator) : iterator_(std::move(iterator)) {}
-  bool next(std::vector<data::Array>& columns) override {
-    const HostLock lock;
-    PyObject* row = PyIter_Next(iterator_.get());
-    if (row == nullptr) {
-      if (PyErr_Occurred()) throw_python_error();
-      return false;
-    }
-    columns = arrays_from(nb::steal(row).ptr());
-    return true;
+  explicit PythonPass(UserFunction next) : next_(std::move(next)) {}
+  bool next(std::vector<data::Array>& columns, data::RandomStream& random) override {
+    data::Message row = next_.call({.key = random.wide_word()});
+    columns = std::move(row.arrays);
+    return row.numbers.at(0) != 0;
   }
 
  private:
-  SharedObject iterator_;
+  UserFunction next_;
 };
 
 class PythonIterable final : public data::IterableSource {
  public:
-  explicit PythonIterable(nb::object source) : source_(std::move(source)) {}
-  std::unique_ptr<data::SourcePass> begin(int64_t) const override {
+  PythonIterable(nb::object begin, std::string name)
+      : begin_(std::move(begin)), name_(std::move(name)) {}
+  std::unique_ptr<data::SourcePass> begin(int64_t, data::RandomStream& random) const override {
+    const uint64_t key = random.wide_word();
     const HostLock lock;
-    nb::object source = nb::borrow(source_.get());
-    if (PyCallable_Check(source.ptr()) && !PyObject_HasAttrString(source.ptr(), "__iter__")) {
-      source = source();
-    }
-    PyObject* iterator = PyObject_GetIter(source.ptr());
-    if (iterator == nullptr) throw_python_error();
-    return std::make_unique<PythonPass>(nb::steal(iterator));
+    nb::object rows = nb::handle(begin_.get())(key);
+    return std::make_unique<PythonPass>(UserFunction(std::move(rows), name_, std::nullopt));
   }
 
  private:
-  SharedObject source_;
+  SharedObject begin_;
+  std::string name_;
+};
+
+// A user's sampler: its numbers are asked for once an epoch.
+class PythonSampler final : public data::Sampler {
+ public:
+  PythonSampler(UserFunction numbers, Count samples)
+      : numbers_(std::move(numbers)), samples_(samples) {}
+
+  int64_t length(int64_t size) const override {
+    return static_cast<int64_t>(order(size, data::RandomStream({})).size());
+  }
+  std::vector<int64_t> order(int64_t, data::RandomStream random) const override {
+    std::vector<int64_t> order = numbers_.call({.key = random.wide_word()}).numbers;
+    if (samples_ && *samples_ < static_cast<int64_t>(order.size())) {
+      order.resize(static_cast<size_t>(*samples_));
+    }
+    return order;
+  }
+
+ private:
+  UserFunction numbers_;
+  Count samples_;
 };
 
 data::SourceOptions options_from(Count samples, std::optional<bool> shuffle,
@@ -120,17 +142,65 @@ DatasetHandle of_arrays(nb::list arrays, Names names, Count samples, std::option
       options_from(samples, shuffle, sampler, shards, shard, {}))};
 }
 
-DatasetHandle of_source(nb::object source, bool by_number, Names names, Count samples,
+DatasetHandle of_source(nb::object source, UserFunction get, Names names, Count samples,
                         std::optional<bool> shuffle, const SamplerHandle* sampler, Count shards,
                         Count shard, std::optional<int> workers) {
-  const auto options = options_from(samples, shuffle, sampler, shards, shard, workers);
-  if (by_number) {
-    return {make_ref<data::GeneratorDataset>(
-        Ref<data::RandomAccessSource>(new PythonRandomAccess(std::move(source))), std::move(names),
-        options)};
-  }
+  return {make_ref<data::GeneratorDataset>(
+      Ref<data::RandomAccessSource>(new PythonRandomAccess(std::move(source), std::move(get))),
+      std::move(names), options_from(samples, shuffle, sampler, shards, shard, workers))};
+}
+
+DatasetHandle of_iterable(nb::object begin, std::string name, Names names, Count samples,
+                          std::optional<bool> shuffle, const SamplerHandle* sampler, Count shards,
+                          Count shard) {
   return {make_ref<data::IterableDataset>(
-      Ref<data::IterableSource>(new PythonIterable(std::move(source))), std::move(names), options)};
+      Ref<data::IterableSource>(new PythonIterable(std::move(begin), std::move(name))),
+      std::move(names), options_from(samples, shuffle, sampler, shards, shard, {}))};
+}
+
+data::ShuffleScope scope_from(bool files_only) {
+  return files_only ? data::ShuffleScope::Files : data::ShuffleScope::Records;
+}
+
+DatasetHandle of_text(const Names& files, bool files_only, Count samples,
+                      std::optional<bool> shuffle, Count shards, Count shard,
+                      std::optional<int> workers) {
+  const auto options = options_from(samples, shuffle, nullptr, shards, shard, workers);
+  const HostReleased released;
+  return {make_ref<data::TextFileDataset>(files, options, scope_from(files_only))};
+}
+
+// A default with its dtype; none for text.
+data::CsvDefault csv_default(nb::handle value, std::optional<DType> dtype) {
+  if (!dtype) return nb::cast<std::string>(value);
+  switch (*dtype) {
+    case DType::Int32:
+      return nb::cast<int32_t>(value);
+    case DType::Int64:
+      return nb::cast<int64_t>(value);
+    case DType::Float32:
+      return static_cast<float>(nb::cast<double>(value));
+    case DType::Float64:
+      return nb::cast<double>(value);
+    default:
+      fail(ErrorKind::Type, "[CSVDataset] a column cannot hold {}", name(*dtype));
+  }
+}
+
+// `defaults` are pairs of a value and its dtype, None for text.
+DatasetHandle of_csv(const Names& files, const std::string& delimiter, nb::list defaults,
+                     Names names, bool files_only, Count samples, std::optional<bool> shuffle,
+                     Count shards, Count shard, std::optional<int> workers) {
+  const auto options = options_from(samples, shuffle, nullptr, shards, shard, workers);
+  data::CsvOptions csv{.delimiter = delimiter.at(0), .names = std::move(names)};
+  for (nb::handle pair : defaults) {
+    nb::object dtype = pair[1];
+    csv.defaults.push_back(
+        csv_default(nb::object(pair[0]),
+                    dtype.is_none() ? std::nullopt : std::optional(dtype_from(dtype.ptr()))));
+  }
+  const HostReleased released;
+  return {make_ref<data::CsvDataset>(files, csv, options, scope_from(files_only))};
 }
 
 DatasetHandle of_mnist(const std::string& folder, const std::string& usage, bool fashion,
@@ -148,62 +218,66 @@ DatasetHandle of_mnist(const std::string& folder, const std::string& usage, bool
 
 // ---- Batches ----
 
-data::BatchOptions batch_options(bool drop_remainder, nb::object per_batch, Names inputs,
-                                 Names outputs, std::optional<int> workers) {
+// Numbers of a request: the epoch, the batch, how many rows each column has; arrays: all rows of
+// the first column, then of the second. Of the answer: how many rows each column has; alike.
+data::BatchFunction batch_function(UserFunction function) {
+  return [function](std::vector<std::vector<data::Array>> columns, data::BatchInfo info,
+                    data::RandomStream& random) {
+    data::Message request{.key = random.wide_word(), .numbers = {info.epoch, info.batch}};
+    for (std::vector<data::Array>& column : columns) {
+      request.numbers.push_back(static_cast<int64_t>(column.size()));
+      for (data::Array& row : column) request.arrays.push_back(std::move(row));
+    }
+    columns.clear();
+    data::Message answer = function.call(std::move(request));
+    auto row = answer.arrays.begin();
+    for (int64_t count : answer.numbers) {
+      std::vector<data::Array>& column = columns.emplace_back();
+      for (int64_t i = 0; i < count; ++i) column.push_back(std::move(*row++));
+    }
+    return columns;
+  };
+}
+
+// For each column: sizes (None for all, or a list whose entries may be None), and a value.
+using PadRows =
+    std::map<std::string, std::pair<std::optional<std::vector<std::optional<int64_t>>>, double>>;
+
+DatasetHandle batch(DatasetHandle& self, std::variant<int64_t, UserFunction> size,
+                    bool drop_remainder, std::optional<UserFunction> per_batch, Names inputs,
+                    Names outputs, std::optional<int> workers, std::optional<PadRows> pad) {
   data::BatchOptions options{
       .remainder = drop_remainder ? data::Remainder::Drop : data::Remainder::Keep,
       .columns = {.inputs = std::move(inputs), .outputs = std::move(outputs), .workers = workers}};
-  if (!per_batch.is_none()) {
-    options.per_batch = [function = SharedObject(std::move(per_batch))](
-                            std::vector<std::vector<data::Array>> columns, data::BatchInfo info) {
-      const UserCall one_at_a_time;
-      const HostLock lock;
-      nb::list lists;
-      for (std::vector<data::Array>& column : columns) {
-        nb::list rows;
-        for (data::Array& array : column) rows.append(nb::steal(to_numpy(std::move(array))));
-        lists.append(rows);
-      }
-      const auto key = static_cast<uint64_t>(info.epoch) << 32 ^ static_cast<uint64_t>(info.batch);
-      nb::tuple returned = nb::cast<nb::tuple>(
-          call_through_shim(function.get(), key, nb::make_tuple(lists, info.epoch, info.batch)));
-      std::vector<std::vector<data::Array>> made;
-      for (nb::handle rows : returned) {
-        std::vector<data::Array>& column = made.emplace_back();
-        for (nb::handle row : rows) column.push_back(array_from(row.ptr()));
-      }
-      return made;
+  if (per_batch) {
+    options.per_batch = batch_function(*per_batch);
+    options.start_processes = [function = *per_batch](int count) {
+      return function.start_processes(count);
     };
   }
-  return options;
-}
-
-DatasetHandle batch(DatasetHandle& self, nb::object size, bool drop_remainder, nb::object per_batch,
-                    Names inputs, Names outputs, std::optional<int> workers) {
-  data::BatchOptions options = batch_options(drop_remainder, std::move(per_batch),
-                                             std::move(inputs), std::move(outputs), workers);
-  if (!PyCallable_Check(size.ptr())) {
-    return {self.dataset->batch(nb::cast<int64_t>(size), std::move(options))};
+  if (pad) {
+    options.pad.emplace();
+    for (auto& [column, how] : *pad) {
+      (*options.pad)[column] = {.sizes = std::move(how.first), .value = how.second};
+    }
+  }
+  if (const auto* fixed = std::get_if<int64_t>(&size)) {
+    return {self.dataset->batch(*fixed, std::move(options))};
   }
   return {self.dataset->batch(
-      [function = SharedObject(std::move(size))](data::BatchInfo info) {
-        const HostLock lock;
-        return nb::cast<int64_t>(nb::handle(function.get())(info.epoch, info.batch));
+      [function = std::get<UserFunction>(size)](data::BatchInfo info, data::RandomStream& random) {
+        return function.call({.key = random.wide_word(), .numbers = {info.epoch, info.batch}})
+            .numbers.at(0);
       },
       std::move(options))};
 }
 
-DatasetHandle filter(DatasetHandle& self, nb::object predicate, Names inputs) {
+DatasetHandle filter(DatasetHandle& self, UserFunction predicate, Names inputs) {
   return {self.dataset->filter(
-      [function = SharedObject(std::move(predicate))](std::span<const data::Array> row) {
-        const UserCall one_at_a_time;
-        const HostLock lock;
-        nb::list arguments;
-        for (const data::Array& array : row) arguments.append(nb::steal(to_numpy(array)));
-        nb::object answer = nb::handle(function.get())(*nb::tuple(arguments));
-        const int truth = PyObject_IsTrue(answer.ptr());
-        if (truth < 0) throw_python_error();
-        return truth == 1;
+      [function = std::move(predicate)](std::span<const data::Array> row,
+                                        data::RandomStream& random) {
+        return function.call({.key = random.wide_word(), .arrays = {row.begin(), row.end()}})
+                   .numbers.at(0) != 0;
       },
       std::move(inputs))};
 }
@@ -217,20 +291,25 @@ DatasetHandle map(DatasetHandle& self, std::vector<TransformHandle> transforms, 
       {.inputs = std::move(inputs), .outputs = std::move(outputs), .workers = workers})};
 }
 
-// The next row as a tuple, of tensors or of NumPy arrays; None at the end of an epoch.
+// The next row as a tuple, of tensors or of NumPy arrays, which text always is; None at the end of
+// an epoch.
 nb::object next(IteratorHandle& self, bool numpy) {
   std::optional<data::Row> row;
-  {
+  try {
     const HostReleased released;
     row = self.iterator->next();
+  } catch (const nb::python_error& error) {
+    // The iterator keeps what it throws, for later calls; what is raised here is used up.
+    throw nb::python_error(error);
   }
   if (!row) return nb::none();
   std::vector<data::Array> columns(row->columns());
   row.reset();
   nb::list made;
   for (data::Array& column : columns) {
+    const bool as_array = numpy || column.type().is_text;
     made.append(
-        nb::steal(numpy ? to_numpy(std::move(column)) : wrap(to_tensor(std::move(column)))));
+        nb::steal(as_array ? to_numpy(std::move(column)) : wrap(to_tensor(std::move(column)))));
   }
   return nb::tuple(made);
 }
@@ -263,6 +342,12 @@ void add_samplers(nb::module_& module) {
             std::move(indices), random ? data::Order::Random : data::Order::AsGiven, samples)};
       },
       "indices"_a, "random"_a, "samples"_a.none());
+  module.def(
+      "python_sampler",
+      [](UserFunction numbers, Count samples) {
+        return SamplerHandle{make_ref<PythonSampler>(std::move(numbers), samples)};
+      },
+      "numbers"_a, "samples"_a.none());
   module.def(
       "weighted_sampler",
       [](std::vector<double> weights, Count samples, bool replacement) {
@@ -304,12 +389,18 @@ void add_datasets(nb::module_& module) {
       .def("size",
            [](DatasetHandle& self) { return without_lock([&] { return self.dataset->size(); }); })
       .def("types",
+           // A dtype, None for text, and sizes for each column.
            [](DatasetHandle& self) {
              const auto types = without_lock([&] { return self.dataset->types(); });
              nb::list rows;
              for (const data::ArrayType& type : types) {
                nb::list sizes;
                for (int64_t size : type.sizes) sizes.append(size);
+               if (type.is_text) {
+                 nb::del(sizes[nb::len(sizes) - 1]);
+                 rows.append(nb::make_tuple(nb::none(), sizes));
+                 continue;
+               }
                rows.append(nb::make_tuple(nb::borrow(dtype_object(type.dtype)), sizes));
              }
              return rows;
@@ -319,7 +410,7 @@ void add_datasets(nb::module_& module) {
       .def("map", map, "transforms"_a, "inputs"_a, "outputs"_a, "workers"_a.none())
       .def("filter", filter, "predicate"_a, "inputs"_a)
       .def("batch", batch, "size"_a, "drop_remainder"_a, "per_batch"_a.none(), "inputs"_a,
-           "outputs"_a, "workers"_a.none())
+           "outputs"_a, "workers"_a.none(), "pad"_a.none())
       .def(
           "shuffle",
           [](DatasetHandle& self, int64_t buffer) {
@@ -344,6 +435,18 @@ void add_datasets(nb::module_& module) {
             return DatasetHandle{self.dataset->skip(count)};
           },
           "count"_a)
+      .def(
+          "split",
+          [](DatasetHandle& self, const std::vector<int64_t>& sizes, bool random) {
+            const auto parts = without_lock([&] {
+              return self.dataset->split(sizes,
+                                         random ? data::Order::Random : data::Order::AsGiven);
+            });
+            nb::list handles;
+            for (const auto& part : parts) handles.append(DatasetHandle{part});
+            return handles;
+          },
+          "sizes"_a, "random"_a)
       .def(
           "zip",
           [](DatasetHandle& self, DatasetHandle& other) {
@@ -378,12 +481,18 @@ void add_datasets(nb::module_& module) {
           "epochs"_a, "columns"_a, "workers"_a.none());
   module.def("dataset_of_arrays", of_arrays, "arrays"_a, "names"_a, "samples"_a.none(),
              "shuffle"_a.none(), "sampler"_a.none(), "shards"_a.none(), "shard"_a.none());
-  module.def("dataset_of_source", of_source, "source"_a, "by_number"_a, "names"_a,
-             "samples"_a.none(), "shuffle"_a.none(), "sampler"_a.none(), "shards"_a.none(),
+  module.def("dataset_of_source", of_source, "source"_a, "get"_a, "names"_a, "samples"_a.none(),
+             "shuffle"_a.none(), "sampler"_a.none(), "shards"_a.none(), "shard"_a.none(),
+             "workers"_a.none());
+  module.def("dataset_of_iterable", of_iterable, "begin"_a, "name"_a, "names"_a, "samples"_a.none(),
+             "shuffle"_a.none(), "sampler"_a.none(), "shards"_a.none(), "shard"_a.none());
+  module.def("dataset_of_text", of_text, "files"_a, "files_only"_a, "samples"_a.none(),
+             "shuffle"_a.none(), "shards"_a.none(), "shard"_a.none(), "workers"_a.none());
+  module.def("dataset_of_csv", of_csv, "files"_a, "delimiter"_a, "defaults"_a, "names"_a,
+             "files_only"_a, "samples"_a.none(), "shuffle"_a.none(), "shards"_a.none(),
              "shard"_a.none(), "workers"_a.none());
   module.def("dataset_of_mnist", of_mnist, "folder"_a, "usage"_a, "fashion"_a, "samples"_a.none(),
              "shuffle"_a.none(), "sampler"_a.none(), "shards"_a.none(), "shard"_a.none());
-  module.def("set_call_shim", set_call_shim, "shim"_a);
 
   nb::module_ config = module.def_submodule("config");
   config.def("set_seed", data::config::set_seed, "seed"_a);

@@ -1,14 +1,15 @@
-// Conversion of rows, and the order of locks around users' functions.
+// Conversion of rows.
 #include "python/src/dataset_arrays.h"
 
 #include <cstring>
-#include <mutex>
 
 #include "python/src/array_exchange.h"
 #include "python/src/dtype_object.h"
 #include "python/src/errors.h"
 #include "python/src/host_lock.h"
 #include "python/src/tensor_object.h"
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
 
 #include "lamella/ir/runtime_interface.h"
 
@@ -17,9 +18,6 @@ namespace nb = nanobind;
 namespace lamella::python {
 
 namespace {
-
-PyObject* call_shim = nullptr;
-std::recursive_mutex user_calls;
 
 Buffer exclusive_memory(data::Array array) {
   const auto size = static_cast<int64_t>(array.bytes());
@@ -40,6 +38,49 @@ TensorType type_of(const data::Array& array) {
 
 }  // namespace
 
+namespace {
+
+// Strings as UTF-8, which NumPy encodes to equal lengths.
+data::Array text_from(nb::object strings) {
+  nb::module_ numpy = nb::module_::import_("numpy");
+  if (nb::cast<std::string>(strings.attr("dtype").attr("kind")) == "U") {
+    strings = numpy.attr("char").attr("encode")(strings, "utf-8");
+  }
+  nb::object width = strings.attr("dtype").attr("itemsize");
+  nb::object bytes =
+      numpy.attr("frombuffer")(numpy.attr("ascontiguousarray")(strings).attr("tobytes")(), "uint8");
+  nb::list sizes;
+  for (nb::handle size : strings.attr("shape")) sizes.append(size);
+  sizes.append(width);
+  return array_from(nb::object(bytes.attr("reshape")(nb::tuple(sizes))).ptr()).as_text();
+}
+
+PyObject* text_to_numpy(const data::Array& text) {
+  nb::list strings;
+  const auto width = static_cast<size_t>(text.sizes().back());
+  const auto* from = reinterpret_cast<const char*>(text.data());
+  Axes sizes = text.sizes();
+  sizes.pop_back();
+  const int64_t count = data::element_count(sizes);
+  for (int64_t i = 0; i < count; ++i, from += width) {
+    const std::string_view all(from, width);
+    const size_t last = all.find_last_not_of('\0');
+    const auto length = static_cast<Py_ssize_t>(last == std::string_view::npos ? 0 : last + 1);
+    PyObject* string = PyUnicode_DecodeUTF8(from, length, nullptr);
+    if (string == nullptr) throw_python_error();
+    strings.append(nb::steal(string));
+  }
+  nb::list shape;
+  for (int64_t size : sizes) shape.append(size);
+  nb::module_ numpy = nb::module_::import_("numpy");
+  return numpy.attr("array")(strings, numpy.attr("str_"))
+      .attr("reshape")(nb::tuple(shape))
+      .release()
+      .ptr();
+}
+
+}  // namespace
+
 data::Array array_from(PyObject* object) {
   nb::object made;
   if (is_tensor(object)) {
@@ -49,6 +90,8 @@ data::Array array_from(PyObject* object) {
     made = as_numpy_array(object);
   }
   if (!made.is_valid()) throw_python_error();
+  const auto kind = nb::cast<std::string>(made.attr("dtype").attr("kind"));
+  if (kind == "U" || kind == "S") return text_from(std::move(made));
   auto view = std::make_unique<Py_buffer>();
   if (PyObject_GetBuffer(made.ptr(), view.get(), PyBUF_C_CONTIGUOUS | PyBUF_FORMAT) != 0) {
     PyErr_Clear();
@@ -88,7 +131,24 @@ std::vector<data::Array> arrays_from(PyObject* returned) {
   return arrays;
 }
 
+nb::tuple arrays_to_python(std::vector<data::Array> arrays) {
+  nb::list made;
+  for (data::Array& array : arrays) made.append(nb::steal(to_numpy(std::move(array))));
+  return nb::tuple(made);
+}
+
+std::vector<int64_t> numbers_from_python(PyObject* numbers) {
+  return nb::cast<std::vector<int64_t>>(nb::handle(numbers));
+}
+
+nb::tuple numbers_to_python(const std::vector<int64_t>& numbers) {
+  nb::list made;
+  for (int64_t number : numbers) made.append(number);
+  return nb::tuple(made);
+}
+
 PyObject* to_numpy(data::Array array) {
+  if (array.type().is_text) return text_to_numpy(array);
   const TensorType type = type_of(array);
   return array_over(exclusive_memory(std::move(array)), type, true);
 }
@@ -104,33 +164,5 @@ SharedObject::SharedObject(nb::object object)
         const HostLock lock;
         Py_DECREF(held);
       }) {}
-
-UserCall::UserCall() {
-  user_calls.lock();
-}
-UserCall::~UserCall() {
-  user_calls.unlock();
-}
-
-void set_call_shim(nb::object shim) {
-  call_shim = shim.release().ptr();
-}
-
-nb::object call_through_shim(PyObject* function, uint64_t key, nb::tuple arguments) {
-  nb::object number = nb::steal(PyLong_FromUnsignedLongLong(key));
-  PyObject* returned =
-      PyObject_CallFunctionObjArgs(call_shim, function, number.ptr(), arguments.ptr(), nullptr);
-  if (returned == nullptr) throw_python_error();
-  return nb::steal(returned);
-}
-
-std::vector<data::Array> call_user(const SharedObject& function, std::vector<data::Array> inputs,
-                                   uint64_t key) {
-  const UserCall one_at_a_time;
-  const HostLock lock;
-  nb::list arguments;
-  for (data::Array& input : inputs) arguments.append(nb::steal(to_numpy(std::move(input))));
-  return arrays_from(call_through_shim(function.get(), key, nb::tuple(arguments)).ptr());
-}
 
 }  // namespace lamella::python

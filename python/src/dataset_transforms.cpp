@@ -1,11 +1,16 @@
 // Transforms of datasets.
+#include <atomic>
+#include <utility>
+
 #include "python/src/dataset.h"
 #include "python/src/dataset_arrays.h"
 #include "python/src/dtype_object.h"
+#include "python/src/user_function.h"
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include "lamella/data/config.h"
 #include "lamella/data/transforms/types.h"
 #include "lamella/data/transforms/vision.h"
 
@@ -46,13 +51,34 @@ TransformHandle random_crop(int64_t height, int64_t width, std::vector<int64_t> 
   return made<data::RandomCrop>(data::CropSize{height, width}, options);
 }
 
-TransformHandle user_function(nb::object function, const std::string& name) {
+TransformHandle function_transform(UserFunction function) {
   return made<data::FunctionTransform>(
-      [held = SharedObject(std::move(function))](std::vector<data::Array> inputs,
-                                                 data::RandomStream& random) {
-        return call_user(held, std::move(inputs), random.wide_word());
+      [function](std::vector<data::Array> inputs, data::RandomStream& random) {
+        return function.call({.key = random.wide_word(), .arrays = std::move(inputs)}).arrays;
       },
-      name);
+      function.name(), [function](int workers) { return function.start_processes(workers); });
+}
+
+// Random numbers of transforms that are called on arrays, not by a pipeline. Within a user's
+// function they come from the key of its row.
+thread_local std::optional<uint64_t> row_key;
+thread_local uint64_t calls_in_row = 0;
+std::atomic<uint64_t> calls{0};
+
+data::RandomStream stream_of_call() {
+  constexpr uint32_t kCalled = 0xFFFFFFFF;  // no operation of a pipeline has this number
+  if (row_key)
+    return data::RandomStream({.seed = *row_key, .operation = kCalled, .sample = calls_in_row++});
+  return data::RandomStream({.seed = static_cast<uint64_t>(data::config::seed()),
+                             .operation = kCalled,
+                             .epoch = static_cast<int64_t>(data::config::seed_generation()),
+                             .sample = calls++});
+}
+
+// Says whose row this thread makes from now on; returns whose it made before.
+std::optional<uint64_t> set_row_key(std::optional<uint64_t> key) {
+  calls_in_row = 0;
+  return std::exchange(row_key, key);
 }
 
 }  // namespace
@@ -63,7 +89,7 @@ void add_transforms(nb::module_& module) {
            [](TransformHandle& self, nb::args inputs) {
              std::vector<data::Array> arrays;
              for (nb::handle input : inputs) arrays.push_back(array_from(input.ptr()));
-             data::RandomStream random({});
+             data::RandomStream random = stream_of_call();
              nb::list outputs;
              for (data::Array& output : self.transform->apply(std::move(arrays), random)) {
                outputs.append(nb::steal(to_numpy(std::move(output))));
@@ -71,7 +97,8 @@ void add_transforms(nb::module_& module) {
              return nb::tuple(outputs);
            })
       .def("name", [](TransformHandle& self) { return std::string(self.transform->name()); });
-  module.def("function_transform", user_function, "function"_a, "name"_a);
+  module.def("function_transform", function_transform, "function"_a);
+  module.def("set_row_key", set_row_key, "key"_a.none());
   module.def(
       "compose",
       [](std::vector<TransformHandle> transforms) {

@@ -18,6 +18,8 @@
 #include "python/src/selection.h"
 #include "python/src/tensor_object.h"
 #include "python/src/train.h"
+#include "python/src/user_function.h"
+#include "python/src/worker_pool.h"
 #include <nanobind/nanobind.h>
 
 #include "lamella/base/env.h"
@@ -48,6 +50,8 @@ NB_MODULE(_native, module) {
   bind::add_losses(nn);
   bind::add_optimizers(nn);
   nanobind::module_ data = module.def_submodule("data");
+  bind::add_user_functions(data);
+  bind::add_worker_pool(data);
   bind::add_datasets(data);
   bind::add_transforms(data);
   nanobind::module_ amp = module.def_submodule("amp");

@@ -150,10 +150,10 @@ TEST(Generator, TellsOfAWrongNumberOfColumns) {
 class Countdown : public IterableSource {
  public:
   explicit Countdown(int64_t from) : from_(from) {}
-  std::unique_ptr<SourcePass> begin(int64_t) const override {
+  std::unique_ptr<SourcePass> begin(int64_t, RandomStream&) const override {
     struct Pass : SourcePass {
       explicit Pass(int64_t start) : left(start) {}
-      bool next(std::vector<Array>& columns) override {
+      bool next(std::vector<Array>& columns, RandomStream&) override {
         if (left == 0) return false;
         columns = {Array::scalar<int64_t>(left--)};
         return true;

@@ -46,7 +46,8 @@ TEST(Operations, BatchOfBatches) {
 }
 
 TEST(Operations, BatchSizeMayDependOnTheBatch) {
-  const auto growing = numbers(6)->batch([](BatchInfo info) { return info.batch + 1; });
+  const auto growing =
+      numbers(6)->batch([](BatchInfo info, RandomStream&) { return info.batch + 1; });
   auto rows = growing->iterate();
   EXPECT_THAT((*rows->next())["id"].as<int64_t>(), ElementsAre(0));
   EXPECT_THAT((*rows->next())["id"].as<int64_t>(), ElementsAre(1, 2));
@@ -56,16 +57,57 @@ TEST(Operations, BatchSizeMayDependOnTheBatch) {
 
 TEST(Operations, PerBatchFunctionSeesTheRowsOfAColumn) {
   std::vector<int64_t> batches;
-  const auto reversed =
-      numbers(4)->batch(2, {.per_batch =
-                                [&](std::vector<std::vector<Array>> columns, BatchInfo info) {
-                                  batches.push_back(info.batch);
-                                  std::reverse(columns.at(0).begin(), columns.at(0).end());
-                                  return columns;
-                                },
-                            .columns = {.workers = 1}});
+  const auto reversed = numbers(4)->batch(
+      2, {.per_batch =
+              [&](std::vector<std::vector<Array>> columns, BatchInfo info, RandomStream&) {
+                batches.push_back(info.batch);
+                std::reverse(columns.at(0).begin(), columns.at(0).end());
+                return columns;
+              },
+          .columns = {.workers = 1}});
   EXPECT_THAT(read(reversed, {.epochs = 1, .workers = 1}), ElementsAre(1, 0, 3, 2));
   EXPECT_THAT(batches, ElementsAre(0, 1));
+}
+
+// Column "id" of [n, 2] floats n for n = 1, 2, 3.
+Ref<Dataset> triangles() {
+  const auto grow = make_ref<FunctionTransform>([](std::vector<Array> in, RandomStream&) {
+    const int64_t count = in[0].as<int64_t>()[0] + 1;
+    Array row(DType::Float32, {count, 2});
+    for (float& element : row.writable_as<float>()) element = static_cast<float>(count);
+    return std::vector<Array>{row};
+  });
+  return numbers(3)->map({grow});
+}
+
+TEST(Operations, PadsToTheLongestRowOfABatch) {
+  auto rows = triangles()->batch(2, {.pad = PadInfo{}})->iterate();
+  const Array first = (*rows->next())["id"];
+  EXPECT_EQ(first.sizes(), (Axes{2, 2, 2}));
+  EXPECT_THAT(first.as<float>(), ElementsAre(1, 1, 0, 0, 2, 2, 2, 2));
+  EXPECT_EQ((*rows->next())["id"].sizes(), (Axes{1, 3, 2}));
+}
+
+TEST(Operations, PadsToGivenSizesWithAValue) {
+  const PadInfo info = {{"id", {.sizes = {{std::nullopt, 3}}, .value = -1.5}}};
+  const Array batch = (*triangles()->batch(2, {.pad = info})->iterate()->next())["id"];
+  EXPECT_EQ(batch.sizes(), (Axes{2, 2, 3}));
+  EXPECT_THAT(batch.as<float>(), ElementsAre(1, 1, -1.5, -1.5, -1.5, -1.5, 2, 2, -1.5, 2, 2, -1.5));
+}
+
+TEST(Operations, PaddingThatCannotBeIsTold) {
+  const auto message = [](const PadInfo& info) {
+    return error_of([&] { triangles()->batch(3, {.pad = info})->iterate()->next(); }).message();
+  };
+  EXPECT_THAT(message({{"x", {}}}), HasSubstr("there is no column 'x'"));
+  EXPECT_THAT(message({{"id", {.sizes = {{-1, 2}}}}}), HasSubstr("negative size"));
+  EXPECT_THAT(message({{"id", {.sizes = {{3}}}}}),
+              HasSubstr("1 sizes for column 'id', whose rows"));
+  EXPECT_THAT(message({{"id", {.sizes = {{2, 2}}}}}),
+              HasSubstr("has 3 elements along axis 0, more than the 2"));
+  const PadInfo half = {{"id", {.value = 0.5}}};
+  EXPECT_THAT(error_of([&] { numbers(2)->batch(2, {.pad = half})->iterate()->next(); }).message(),
+              HasSubstr("holds int64, which cannot be padded with 0.5"));
 }
 
 TEST(Operations, RowsThatDifferInSizeAreNotStacked) {
@@ -119,8 +161,8 @@ TEST(Operations, ProjectAndRename) {
 }
 
 TEST(Operations, FilterKeepsWhatThePredicateAccepts) {
-  const auto even =
-      numbers(7)->filter([](std::span<const Array> in) { return in[0].as<int64_t>()[0] % 2 == 0; });
+  const auto even = numbers(7)->filter(
+      [](std::span<const Array> in, RandomStream&) { return in[0].as<int64_t>()[0] % 2 == 0; });
   EXPECT_THAT(read(even), ElementsAre(0, 2, 4, 6));
   EXPECT_THAT(read(even->batch(3)), ElementsAre(0, 2, 4, 6));
   EXPECT_EQ(even->size(), 4);
@@ -150,7 +192,7 @@ TEST(Operations, BadArgumentsNameTheOperation) {
   EXPECT_THAT(error_of([&] { rows->iterate({.epochs = 0}); }).message(), HasSubstr("[Iterator]"));
   EXPECT_THAT(error_of([&] { rows->map({nullptr}); }).message(), HasSubstr("[map]"));
   EXPECT_THAT(error_of([&] { numbers(3, {.shuffle = false, .num_shards = 2}); }).message(),
-              HasSubstr("num_shards and shard_id must be given together"));
+              HasSubstr("num_shards = 2 was given without shard_id"));
   EXPECT_THAT(error_of([&] {
                 numbers(3, {.shuffle = false, .sampler = make_ref<SequentialSampler>()});
               }).message(),

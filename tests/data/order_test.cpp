@@ -1,8 +1,11 @@
 // Order and augmentation depend on seed, epoch and sample, never on the number of workers or on
 // where a pass was interrupted.
+#include <map>
 #include <set>
 
 #include "tests/data/rows.h"
+
+#include "lamella/data/generator.h"
 
 namespace lamella::data {
 namespace {
@@ -76,38 +79,137 @@ TEST_F(Order, OperationsOnTopDoNotChangeDraws) {
   EXPECT_EQ(read(base->take(50)->rename({"id"}, {"x"})->skip(0), {}, "x"), expected);
 }
 
-TEST_F(Order, ResumesInTheMiddleOfAnEpoch) {
-  const auto dataset = drawing_pipeline();
-  auto whole = dataset->iterate({.epochs = 3});
-  std::vector<std::vector<int64_t>> batches;
-  std::vector<Position> positions;
-  for (int epoch = 0; epoch < 3; ++epoch) {
-    for (;;) {
-      positions.push_back(whole->position());
-      auto row = whole->next();
-      if (!row) {
-        batches.emplace_back();
-        break;
+class Counting : public IterableSource {
+ public:
+  std::unique_ptr<SourcePass> begin(int64_t, RandomStream& random) const override {
+    struct Pass : SourcePass {
+      bool next(std::vector<Array>& columns, RandomStream& row) override {
+        columns = {Array::scalar<int64_t>(first + 1000 * left + row.below(1000))};
+        return left-- > 0;
       }
-      const auto values = (*row)["id"].as<int64_t>();
-      batches.emplace_back(values.begin(), values.end());
+      int64_t left = 9, first = 0;
+    };
+    auto pass = std::make_unique<Pass>();
+    pass->first = random.below(1000) * 100'000;
+    return pass;
+  }
+};
+
+class Drawing : public RandomAccessSource {
+ public:
+  int64_t size() const override { return 9; }
+  std::vector<Array> get(int64_t index, RandomStream& random) const override {
+    return {Array::scalar<int64_t>(1000 * index + random.below(1000))};
+  }
+};
+
+// One pipeline for each source and operation, and one for all; they draw where they can.
+std::map<std::string, Ref<Dataset>> pipelines() {
+  const auto draw = function(
+      [](int64_t value, RandomStream& random) { return value * 1000 + random.below(1000); });
+  const auto drawn = numbers(9, {.shuffle = true})->map({draw});
+  const auto other = numbers(5, {.shuffle = true})->map({draw})->rename({"id"}, {"other"});
+  const auto uneven = make_ref<FunctionTransform>([](std::vector<Array> in, RandomStream& random) {
+    const int64_t length = random.below(4);
+    Array row(DType::Int64, {length});
+    for (int64_t& element : row.writable_as<int64_t>()) element = in[0].as<int64_t>()[0];
+    return std::vector<Array>{row};
+  });
+  const Predicate most = [](std::span<const Array>, RandomStream& random) {
+    return random.uniform() < 0.7f;
+  };
+  const BatchSize any_size = [](BatchInfo, RandomStream& random) { return 1 + random.below(3); };
+  const BatchFunction replace = [](std::vector<std::vector<Array>> columns, BatchInfo,
+                                   RandomStream& random) {
+    for (Array& row : columns[0]) row = Array::scalar<int64_t>(random.below(1 << 30));
+    return columns;
+  };
+  const std::vector<std::string> name = {"id"};
+  return {
+      {"map", drawn},
+      {"shuffle", drawn->shuffle(4)},
+      {"repeat", drawn->repeat(2)},
+      {"take", drawn->take(5)},
+      {"skip", drawn->skip(5)},
+      {"filter", drawn->filter(most)},
+      {"batch", drawn->batch(2)},
+      {"batches of any size", drawn->batch(any_size)},
+      {"per batch", drawn->batch(2, {.per_batch = replace})},
+      {"padded", drawn->map({uneven})->batch(2, {.pad = PadInfo{}})},
+      {"zip", drawn->zip(other)},
+      {"concat", drawn->concat(numbers(3)->map({draw}))},
+      {"split", drawn->split(std::vector<int64_t>{6, 3})[0]},
+      {"iterable", make_ref<IterableDataset>(make_ref<Counting>(), name)},
+      {"generator", make_ref<GeneratorDataset>(make_ref<Drawing>(), name)},
+      {"generator, many workers",
+       make_ref<GeneratorDataset>(make_ref<Drawing>(), name, SourceOptions{.workers = 3})},
+      {"all", drawing_pipeline()},
+      {"filter of batches of an iterable source",
+       make_ref<IterableDataset>(make_ref<Counting>(), name)
+           ->shuffle(3)
+           ->filter(most)
+           ->repeat(2)
+           ->batch(any_size, {.per_batch = replace})},
+  };
+}
+
+// The rows of three epochs, each ended by nothing, and where the iterator stood before each.
+struct Reading {
+  std::vector<Position> positions;
+  std::vector<std::optional<std::vector<int64_t>>> rows;
+};
+
+Reading read_with_positions(Iterator& rows, size_t ends) {
+  Reading reading;
+  while (ends > 0) {
+    reading.positions.push_back(rows.position());
+    const auto row = rows.next();
+    auto& values = reading.rows.emplace_back();
+    if (row) {
+      const auto ids = (*row)["id"].as<int64_t>();
+      values.emplace(ids.begin(), ids.end());
+    } else {
+      --ends;
     }
   }
-  ASSERT_EQ(positions.size(), 78u);
-  EXPECT_EQ(whole->position(), (Position{3, 0}));
-  for (size_t start : {0u, 1u, 24u, 25u, 26u, 51u, 60u, 77u}) {
+  return reading;
+}
+
+TEST_F(Order, EveryOperationDrawsByRowAndEpoch) {
+  for (const auto& [kind, dataset] : pipelines()) {
+    SCOPED_TRACE(kind);
+    const auto read_by = [&dataset = dataset](int workers) {
+      config::set_seed(7);
+      return read_with_positions(*dataset->iterate({.epochs = 3, .workers = workers}), 3).rows;
+    };
+    const auto rows = read_by(1);
+    EXPECT_EQ(read_by(2), rows);
+    EXPECT_EQ(read_by(8), rows);
+    const auto first_end = std::find(rows.begin(), rows.end(), std::nullopt);
+    EXPECT_FALSE(std::equal(rows.begin(), first_end, first_end + 1, rows.end()));
+  }
+}
+
+TEST_F(Order, EveryOperationResumesInTheMiddleOfAnEpoch) {
+  for (const auto& [kind, dataset] : pipelines()) {
+    SCOPED_TRACE(kind);
     dataset->reset();
-    auto resumed = dataset->iterate({.epochs = 3});
-    resumed->seek(positions[start]);
-    for (size_t i = start; i < batches.size(); ++i) {
-      ASSERT_EQ(resumed->position(), positions[i]);
-      const auto row = resumed->next();
-      ASSERT_EQ(row.has_value(), !batches[i].empty());
-      if (!row) continue;
-      const auto values = (*row)["id"].as<int64_t>();
-      ASSERT_TRUE(std::equal(values.begin(), values.end(), batches[i].begin(), batches[i].end()));
+    const Reading whole = read_with_positions(*dataset->iterate({.epochs = 3}), 3);
+    EXPECT_EQ(whole.positions.front(), (Position{0, 0}));
+    size_t ends = 3;
+    for (size_t start = 0; start < whole.rows.size(); ++start) {
+      dataset->reset();
+      auto resumed = dataset->iterate({.epochs = 3});
+      resumed->seek(whole.positions[start]);
+      const Reading rest = read_with_positions(*resumed, ends);
+      ASSERT_TRUE(std::equal(rest.rows.begin(), rest.rows.end(),
+                             whole.rows.begin() + static_cast<ptrdiff_t>(start), whole.rows.end()));
+      ASSERT_TRUE(std::equal(rest.positions.begin(), rest.positions.end(),
+                             whole.positions.begin() + static_cast<ptrdiff_t>(start),
+                             whole.positions.end()));
+      EXPECT_FALSE(resumed->next());
+      ends -= whole.rows[start] ? 0 : 1;
     }
-    EXPECT_FALSE(resumed->next());
   }
 }
 

@@ -1,6 +1,4 @@
-"""Datasets: rows, transforms, users' functions and their random numbers."""
-
-import random
+"""Datasets: rows, transforms, users' functions."""
 
 import lamella.alias  # noqa: F401
 import mindspore as ms
@@ -50,6 +48,28 @@ def test_operations():
     assert len(list(slices() + slices())) == 40
     parts = slices().split([0.75, 0.25], randomize=False)
     assert [part.get_dataset_size() for part in parts] == [15, 5]
+
+
+def test_parts_of_a_split_stay_apart_in_every_epoch():
+    for dataset in (slices(shuffle=True), slices(shuffle=False)):
+        for sizes in ([15, 5], [0.75, 0.25]):
+            train, test = dataset.split(sizes)
+            iterators = [
+                part.create_tuple_iterator(num_epochs=3, output_numpy=True)
+                for part in (train.shuffle(15), test)
+            ]
+            epochs = [
+                [frozenset(row[1].item() for row in iterator) for iterator in iterators]
+                for _ in range(3)
+            ]
+            assert epochs[0] == epochs[1] == epochs[2]
+            assert sorted([*epochs[0][0], *epochs[0][1]]) == list(range(20))
+    for wrong in ([15, 4], [0.5, 0.4], [20, 0]):
+        with pytest.raises(ValueError, match=r"\[split\]"):
+            slices().split(wrong)
+    for wrong in ([], 3):
+        with pytest.raises(TypeError, match="sizes must be a list"):
+            slices().split(wrong)
 
 
 def test_epochs_of_one_iterator():
@@ -102,29 +122,13 @@ def test_errors_in_functions_reach_the_reader():
             raise KeyError("five")
         return label
 
-    dataset = slices().map(broken, "label", num_parallel_workers=2)
-    with pytest.raises(KeyError, match="five"):
-        list(dataset)
-
-
-def draws(workers):
-    ds.config.set_seed(11)
-
-    def augment(label):
-        return np.array([np.random.rand(), random.random(), label], np.float64)
-
-    dataset = slices(shuffle=True).map(augment, "label", num_parallel_workers=workers)
-    iterator = dataset.create_dict_iterator(num_epochs=2, output_numpy=True)
-    return [[row["label"] for row in iterator] for _ in range(2)]
-
-
-def test_random_numbers_in_functions_differ_repeat_and_know_no_workers():
-    outside = np.random.get_state()[1][:5].copy()
-    runs = [np.array(draws(workers)) for workers in (1, 2, 8)]
-    assert len(np.unique(runs[0][..., :2])) == 2 * 20 * 2
-    assert np.array_equal(runs[0], runs[1])
-    assert np.array_equal(runs[0], runs[2])
-    assert np.array_equal(np.random.get_state()[1][:5], outside)
+    iterator = iter(slices().map(broken, "label", num_parallel_workers=2))
+    for _ in range(5):
+        next(iterator)
+    for _ in range(3):  # again by every later call
+        with pytest.raises(KeyError, match="five") as caught:
+            next(iterator)
+        assert any(entry.name == "broken" for entry in caught.traceback)
 
 
 def test_transforms_as_functions():
@@ -147,8 +151,11 @@ def test_samplers_and_shards():
     assert [r[1].item() for r in slices(shuffle=None, sampler=ds.SequentialSampler(3, 2))] == [3, 4]
     parts = [[r[1].item() for r in slices(num_shards=2, shard_id=shard)] for shard in range(2)]
     assert sorted(parts[0] + parts[1]) == list(range(20))
-    with pytest.raises(RuntimeError, match="needed together"):
+    with pytest.raises(ValueError, match="num_shards = 2 was given without shard_id"):
         slices(num_shards=2)
+    with pytest.raises(ValueError, match="shard_id = 0 was given without num_shards"):
+        slices(shard_id=0)
+    assert [r[1].item() for r in slices(shuffle=ds.Shuffle.FALSE)] == list(range(20))
 
 
 def test_settings():
@@ -156,3 +163,22 @@ def test_settings():
     assert ds.config.get_prefetch_size() == 8
     ds.config.set_prefetch_size(16)
     assert ds.config.prefetch_size == 16
+    assert ds.config.get_auto_num_workers() is False
+    ds.config.set_auto_num_workers(True)
+    assert ds.config.get_auto_num_workers() is True
+    ds.config.set_auto_num_workers(False)
+    workers = ds.config.get_num_parallel_workers()
+    ds.config.set_num_parallel_workers(3)
+    assert ds.config.get_num_parallel_workers() == 3
+    ds.config.set_num_parallel_workers(workers)
+    assert ds.config.get_multiprocessing_start_method() == "fork"
+    with pytest.raises(NotImplementedError, match="only 'fork'"):
+        ds.config.set_multiprocessing_start_method("spawn")
+    for setting in (ds.config.set_prefetch_size, ds.config.set_num_parallel_workers):
+        for wrong in (0, -1):
+            with pytest.raises(ValueError, match="must be from 1 to"):
+                setting(wrong)
+        with pytest.raises(TypeError):
+            setting("many")
+    with pytest.raises(TypeError, match="enable must be a bool"):
+        ds.config.set_auto_num_workers(1)

@@ -5,9 +5,16 @@
 
 namespace lamella::data {
 
+void Transform::require_numbers(const Array& column) const {
+  if (column.type().is_text) {
+    fail(ErrorKind::Type, "[{}] takes numbers, got a column of text", name());
+  }
+}
+
 std::vector<Array> ArrayTransform::apply(std::vector<Array> inputs, RandomStream& random) const {
   const RandomStream start = random;
   for (Array& column : inputs) {
+    require_numbers(column);
     random = start;
     column = apply_array(column, random);
   }
@@ -48,13 +55,20 @@ std::vector<Ref<Transform>> Compose::parts() {
   return flat;
 }
 
-FunctionTransform::FunctionTransform(Function function, std::string name)
-    : function_(std::move(function)), name_(std::move(name)) {
+FunctionTransform::FunctionTransform(Function function, std::string name,
+                                     StartProcesses start_processes)
+    : function_(std::move(function)),
+      name_(std::move(name)),
+      start_processes_(std::move(start_processes)) {
   if (!function_) fail(ErrorKind::Type, "[map] the function is empty");
 }
 
 std::vector<Array> FunctionTransform::apply(std::vector<Array> inputs, RandomStream& random) const {
   return function_(std::move(inputs), random);
+}
+
+std::shared_ptr<ProcessGroup> FunctionTransform::start_processes(int workers) const {
+  return start_processes_ ? start_processes_(workers) : nullptr;
 }
 
 }  // namespace lamella::data

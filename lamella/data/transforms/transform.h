@@ -10,6 +10,7 @@
 #include "lamella/base/api.h"
 #include "lamella/base/ref.h"
 #include "lamella/data/array.h"
+#include "lamella/data/process_group.h"
 #include "lamella/data/random_stream.h"
 
 namespace lamella::data {
@@ -32,8 +33,13 @@ class LAMELLA_API Transform : public RefCounted<Transform> {
   virtual bool pure() const { return true; }
   // This transform as one that takes many samples in one call, if it is one.
   virtual const BatchTransform* batched() const { return nullptr; }
+  // Starts `workers` processes that apply it, if it runs in processes.
+  virtual std::shared_ptr<ProcessGroup> start_processes(int /*workers*/) const { return nullptr; }
   // The transforms that this one applies in turn, if it only does that.
   virtual std::vector<Ref<Transform>> parts() { return {Ref<Transform>(this)}; }
+
+  // Throws Type if the column holds text.
+  void require_numbers(const Array& column) const;
 };
 
 // A transform of one array at a time; more input columns are each transformed, with the same draws.
@@ -79,15 +85,19 @@ class LAMELLA_API Compose : public Transform {
 class LAMELLA_API FunctionTransform : public Transform {
  public:
   using Function = std::function<std::vector<Array>(std::vector<Array>, RandomStream&)>;
-  explicit FunctionTransform(Function function, std::string name = "function");
+  using StartProcesses = std::function<std::shared_ptr<ProcessGroup>(int workers)>;
+  explicit FunctionTransform(Function function, std::string name = "function",
+                             StartProcesses start_processes = {});
 
   std::string_view name() const override { return name_; }
   std::vector<Array> apply(std::vector<Array> inputs, RandomStream& random) const override;
   bool pure() const override { return false; }
+  std::shared_ptr<ProcessGroup> start_processes(int workers) const override;
 
  private:
   Function function_;
   std::string name_;
+  StartProcesses start_processes_;
 };
 
 }  // namespace lamella::data

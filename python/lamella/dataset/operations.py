@@ -1,8 +1,13 @@
 """Dataset: the operations on a source, and iterators over them."""
 
+import atexit
+import weakref
+
+import numpy as np
+
 from lamella import _native
-from lamella.dataset import calls  # noqa: F401 (says how users' functions are called)
-from lamella.dataset.samplers import made as made_sampler
+from lamella.dataset import calls, functions
+from lamella.dataset.transforms import calls_python
 from lamella.dataset.transforms import made as made_transform
 
 
@@ -13,33 +18,21 @@ def names_of(columns):
     return [columns] if isinstance(columns, str) else list(columns)
 
 
-class BatchInfo:
-    """What functions over batches are told."""
+class Text(np.ndarray):
+    """Strings of a dataset: a NumPy array that is asked for as tensors are."""
 
-    def __init__(self, epoch, batch):
-        self._epoch, self._batch = epoch, batch
-
-    def get_epoch_num(self):
-        return self._epoch
-
-    def get_batch_num(self):
-        return self._batch
+    def asnumpy(self):
+        return np.asarray(self)
 
 
-def _listed(rows):
-    return list(rows) if isinstance(rows, (tuple, list)) else [rows]
+_open_iterators = weakref.WeakSet()
 
 
-def _per_batch(function, count):
-    if function is None:
-        return None
-
-    def call(columns, epoch, batch):
-        made = function(*columns, BatchInfo(epoch, batch))
-        made = made if count > 1 else (made[0] if isinstance(made, tuple) else made,)
-        return tuple(_listed(column) for column in made)
-
-    return call
+@atexit.register
+def _close_iterators():
+    """Threads and processes of iterators end before the interpreter does."""
+    for rows in list(_open_iterators):
+        rows.release()
 
 
 class _Rows:
@@ -49,6 +42,8 @@ class _Rows:
         self._iterator = dataset._handle.iterate(epochs, names_of(columns), None)
         self._numpy = numpy
         self._done, self._epochs = 0, epochs
+        self._calls_python = dataset._calls_python
+        _open_iterators.add(self)
 
     def __iter__(self):
         if 0 <= self._epochs <= self._done:
@@ -56,6 +51,11 @@ class _Rows:
         return self
 
     def __next__(self):
+        if self._calls_python and calls.inside():
+            raise RuntimeError(
+                "[iterator] a dataset with Python functions cannot be read within such a function: "
+                "they are called one at a time"
+            )
         row = self._iterator.next(self._numpy)
         if row is None:
             self._done += 1
@@ -63,7 +63,11 @@ class _Rows:
         return self._shaped(row)
 
     def _shaped(self, row):
-        return list(row)
+        return [self._array(column) for column in row]
+
+    def _array(self, column):
+        plain = self._numpy or not isinstance(column, np.ndarray)
+        return column if plain else column.view(Text)
 
     def release(self):
         self._iterator.close()
@@ -83,22 +87,70 @@ class DictIterator(_Rows):
         self._names = self._iterator.columns()
 
     def _shaped(self, row):
-        return dict(zip(self._names, row, strict=True))
+        return dict(zip(self._names, map(self._array, row), strict=True))
 
     def get_next(self):
         return self.__next__()
 
 
+_MAP_KEYWORDS = {
+    "python_multiprocessing": False, "max_rowsize": None, "cache": None, "callbacks": None,
+    "offload": None,
+}  # fmt: skip
+_BATCH_KEYWORDS = {
+    "per_batch_map": None, "input_columns": None, "output_columns": None,
+    "python_multiprocessing": False, "max_rowsize": None, "pad_info": None,
+}  # fmt: skip
+
+
+def _keywords(operation, given, accepted):
+    for name in given:
+        if name not in accepted:
+            raise TypeError(
+                f"[{operation}] there is no argument '{name}'; keywords are {', '.join(accepted)}"
+            )
+    for name in ("cache", "callbacks"):
+        if given.get(name) is not None:
+            raise NotImplementedError(f"[{operation}] {name} is not supported")
+    return {**accepted, **given}
+
+
+def _padding(pad_info):
+    """pad_info for the pipeline: for each column its sizes, None for the longest, and a value."""
+    if not isinstance(pad_info, dict):
+        raise TypeError(f"[padded_batch] pad_info must be a dict or None, got {pad_info!r}")
+    made = {}
+    for column, how in pad_info.items():
+        if not isinstance(how, (tuple, list)) or len(how) != 2:
+            raise TypeError(
+                f"[padded_batch] pad_info of '{column}' must be (sizes, value), got {how!r}"
+            )
+        sizes, value = how
+        if sizes is not None:
+            sizes = [None if size is None or size == -1 else int(size) for size in sizes]
+        if value is None:
+            value = 0
+        if not isinstance(value, (int, float, np.number)):
+            raise TypeError(
+                f"[padded_batch] only numbers are padded; pad_info of '{column}' has {value!r}"
+            )
+        made[column] = (sizes, float(value))
+    return made
+
+
 class Dataset:
     """A source with operations on it. Every operation gives a new dataset."""
+
+    _calls_python = False
 
     def __init__(self, children=None, num_parallel_workers=None, cache=None):
         self._handle = None
 
-    def _with(self, handle):
+    def _with(self, handle, calls_python=False):
         dataset = Dataset.__new__(Dataset)
         dataset.__dict__.update(self.__dict__)
         dataset._handle = handle
+        dataset._calls_python = self._calls_python or calls_python
         return dataset
 
     # ---- Operations ----
@@ -111,23 +163,54 @@ class Dataset:
         num_parallel_workers=None,
         **kwargs,
     ):
+        options = _keywords("map", kwargs, _MAP_KEYWORDS)
+        shared = functions.shared_bytes(
+            "map", options["python_multiprocessing"], options["max_rowsize"]
+        )
         operations = operations if isinstance(operations, (list, tuple)) else [operations]
-        handles = [made_transform(operation) for operation in operations]
+        handles = [made_transform(operation, shared) for operation in operations]
         inputs, outputs = names_of(input_columns), names_of(output_columns)
-        return self._with(self._handle.map(handles, inputs, outputs, num_parallel_workers))
+        mapped = self._handle.map(handles, inputs, outputs, num_parallel_workers)
+        return self._with(mapped, any(calls_python(operation) for operation in operations))
 
     def batch(self, batch_size, drop_remainder=False, num_parallel_workers=None, **kwargs):
-        inputs = names_of(kwargs.get("input_columns"))
-        outputs = names_of(kwargs.get("output_columns"))
-        function = kwargs.get("per_batch_map")
-        count = len(outputs or inputs or self._handle.columns())
-        size = batch_size
-        if callable(batch_size):
-            size = lambda epoch, batch: batch_size(BatchInfo(epoch, batch))  # noqa: E731
-        handle = self._handle.batch(
-            size, drop_remainder, _per_batch(function, count), inputs, outputs, num_parallel_workers
+        options = _keywords("batch", kwargs, _BATCH_KEYWORDS)
+        shared = functions.shared_bytes(
+            "batch", options["python_multiprocessing"], options["max_rowsize"]
         )
-        return self._with(handle)
+        return self._batched(batch_size, drop_remainder, num_parallel_workers, options, shared)
+
+    def padded_batch(
+        self, batch_size, drop_remainder=False, num_parallel_workers=None, pad_info=None
+    ):
+        """Batches of rows that are padded to the sizes of pad_info, {column: (sizes, value)}, or to
+        the longest of the batch where it says None."""
+        options = dict(_BATCH_KEYWORDS, pad_info={} if pad_info is None else pad_info)
+        return self._batched(batch_size, drop_remainder, num_parallel_workers, options, None)
+
+    def _batched(self, size, drop_remainder, workers, options, shared):
+        inputs, outputs = names_of(options["input_columns"]), names_of(options["output_columns"])
+        per_batch = options["per_batch_map"]
+        if per_batch is not None:
+            if not callable(per_batch):
+                raise TypeError(f"[batch] per_batch_map must be a function, got {per_batch!r}")
+            count = len(outputs or inputs or self._handle.columns())
+            per_batch = functions.of_batches(per_batch, count, shared)
+        elif outputs:
+            raise ValueError(
+                "[batch] output_columns are those of a per_batch_map, and there is none"
+            )
+        if callable(size):
+            size = functions.of_batch_size(size)
+        elif not isinstance(size, (int, np.integer)) or isinstance(size, bool):
+            raise TypeError(f"[batch] batch_size must be a number or a function, got {size!r}")
+        pad = options["pad_info"]
+        handle = self._handle.batch(
+            size, bool(drop_remainder), per_batch, inputs, outputs, workers,
+            None if pad is None else _padding(pad),
+        )  # fmt: skip
+        calls = per_batch is not None or isinstance(size, _native.data.UserFunction)
+        return self._with(handle, calls)
 
     def shuffle(self, buffer_size):
         return self._with(self._handle.shuffle(buffer_size))
@@ -142,7 +225,10 @@ class Dataset:
         return self._with(self._handle.skip(count))
 
     def filter(self, predicate, input_columns=None, num_parallel_workers=None):
-        return self._with(self._handle.filter(predicate, names_of(input_columns)))
+        if not callable(predicate):
+            raise TypeError(f"[filter] predicate must be a function, got {predicate!r}")
+        accepts = functions.of_predicate(predicate)
+        return self._with(self._handle.filter(accepts, names_of(input_columns)), True)
 
     def project(self, columns):
         return self._with(self._handle.project(names_of(columns)))
@@ -151,16 +237,16 @@ class Dataset:
         return self._with(self._handle.rename(names_of(input_columns), names_of(output_columns)))
 
     def zip(self, datasets):
-        handle = self._handle
+        handle, calls = self._handle, False
         for dataset in datasets if isinstance(datasets, (tuple, list)) else (datasets,):
-            handle = handle.zip(dataset._handle)
-        return self._with(handle)
+            handle, calls = handle.zip(dataset._handle), calls or dataset._calls_python
+        return self._with(handle, calls)
 
     def concat(self, datasets):
-        handle = self._handle
+        handle, calls = self._handle, False
         for dataset in datasets if isinstance(datasets, (tuple, list)) else (datasets,):
-            handle = handle.concat(dataset._handle)
-        return self._with(handle)
+            handle, calls = handle.concat(dataset._handle), calls or dataset._calls_python
+        return self._with(handle, calls)
 
     def __add__(self, datasets):
         return self.concat(datasets)
@@ -172,23 +258,21 @@ class Dataset:
         return dataset
 
     def split(self, sizes, randomize=True):
-        """Parts of the sizes, or shares, listed."""
-        total = self.get_dataset_size()
+        """Parts of the sizes, or shares, listed. A part has the same samples in every epoch."""
+        if not isinstance(sizes, (tuple, list)) or not sizes:
+            raise TypeError(
+                f"[split] sizes must be a list of row counts or of shares, got {sizes!r}"
+            )
         if all(isinstance(size, int) for size in sizes):
             counts = list(sizes)
         else:
+            total = self.get_dataset_size()
+            if not all(0 < size <= 1 for size in sizes) or abs(sum(sizes) - 1) > 1e-6:
+                raise ValueError(f"[split] the shares {sizes} must be above 0 and add up to 1")
             counts = [int(total * share) for share in sizes]
             for i in range(total - sum(counts)):
                 counts[i % len(counts)] += 1
-        if sum(counts) != total or min(counts) < 1:
-            raise ValueError(f"[split] sizes {sizes} do not divide {total} rows")
-        whole = self.shuffle(total) if randomize and total > 1 else self
-        parts, start = [], 0
-        for count in counts:
-            part = whole.skip(start) if start else whole
-            parts.append(part.take(count))
-            start += count
-        return parts
+        return [self._with(part) for part in self._handle.split(counts, bool(randomize))]
 
     def device_que(self, send_epoch_end=True, create_data_info_queue=False, queue_name=""):
         return self
@@ -226,7 +310,8 @@ class Dataset:
     def output_types(self):
         from lamella.mindspore.common.dtype import dtype_to_nptype
 
-        return [dtype_to_nptype(dtype) for dtype, _ in self._handle.types()]
+        types = [dtype for dtype, _ in self._handle.types()]
+        return [np.str_ if dtype is None else dtype_to_nptype(dtype) for dtype in types]
 
     def output_shapes(self, estimate=False):
         return [list(sizes) for _, sizes in self._handle.types()]
@@ -239,119 +324,6 @@ class Dataset:
 
     def close_pool(self):
         """Workers end with their iterator."""
-
-
-class Source(Dataset):
-    """Base of sources whose samples have numbers."""
-
-    @staticmethod
-    def _chosen(num_samples, shuffle, sampler, num_shards, shard_id):
-        if (num_shards is None) != (shard_id is None):
-            raise RuntimeError("[dataset] num_shards and shard_id are needed together")
-        if shuffle is not None and not isinstance(shuffle, bool):
-            shuffle = True
-        return num_samples, shuffle, made_sampler(sampler), num_shards, shard_id
-
-
-class NumpySlicesDataset(Source):
-    """Arrays cut along their first axis; a dictionary gives columns names."""
-
-    def __init__(
-        self,
-        data,
-        column_names=None,
-        num_samples=None,
-        num_parallel_workers=1,
-        shuffle=None,
-        sampler=None,
-        num_shards=None,
-        shard_id=None,
-    ):
-        if isinstance(data, dict):
-            column_names = column_names or list(data)
-            arrays = list(data.values())
-        elif isinstance(data, tuple):
-            arrays = list(data)
-        else:
-            arrays = [data]
-        names = names_of(column_names) or [f"column_{i}" for i in range(len(arrays))]
-        chosen = self._chosen(num_samples, shuffle, sampler, num_shards, shard_id)
-        self._handle = _native.data.dataset_of_arrays(arrays, names, *chosen)
-
-
-class GeneratorDataset(Source):
-    """Rows that a user's object makes: by number, or one after the other."""
-
-    def __init__(
-        self,
-        source,
-        column_names=None,
-        column_types=None,
-        schema=None,
-        num_samples=None,
-        num_parallel_workers=1,
-        shuffle=None,
-        sampler=None,
-        num_shards=None,
-        shard_id=None,
-        python_multiprocessing=True,
-        max_rowsize=None,
-        batch_sampler=None,
-        collate_fn=None,
-    ):
-        names = names_of(column_names)
-        if not names:
-            raise ValueError("[GeneratorDataset] column_names is missing")
-        by_number = hasattr(source, "__getitem__") and hasattr(source, "__len__")
-        if not by_number and not callable(source) and not hasattr(source, "__iter__"):
-            raise TypeError(
-                "[GeneratorDataset] source must have __getitem__ and __len__, or be iterable, or "
-                f"be a function that gives an iterable; got {type(source).__name__}"
-            )
-        num_samples, shuffle, made, num_shards, shard_id = self._chosen(
-            num_samples, shuffle, sampler, num_shards, shard_id
-        )
-        self._handle = _native.data.dataset_of_source(
-            source, by_number, names, num_samples, shuffle, made, num_shards, shard_id,
-            num_parallel_workers,
-        )  # fmt: skip
-        self.source = source
-        if column_types:
-            from lamella.dataset.transforms import TypeCast
-
-            casts = zip(names, column_types, strict=True)
-            for name, dtype in casts:
-                self._handle = self.map([TypeCast(dtype)], [name])._handle
-
-
-class MnistDataset(Source):
-    """Handwritten digits: columns "image" and "label"."""
-
-    _fashion = False
-    _num_classes = 10
-
-    def __init__(
-        self,
-        dataset_dir,
-        usage=None,
-        num_samples=None,
-        num_parallel_workers=None,
-        shuffle=None,
-        sampler=None,
-        num_shards=None,
-        shard_id=None,
-        cache=None,
-    ):
-        chosen = self._chosen(num_samples, shuffle, sampler, num_shards, shard_id)
-        self._handle = _native.data.dataset_of_mnist(
-            str(dataset_dir), usage or "all", self._fashion, *chosen
-        )
-
-
-class FashionMnistDataset(MnistDataset):
-    """Ten kinds of clothing, in the files of MNIST."""
-
-    _fashion = True
 
 
 def zip_datasets(datasets):

@@ -1,10 +1,24 @@
 """Samplers: which samples of a source an epoch reads, in which order."""
 
+import enum
+
 from lamella._native import data as _data
+from lamella.dataset import functions
+
+
+class Shuffle(str, enum.Enum):
+    """How far rows are mixed."""
+
+    FALSE = "false"
+    ADAPTIVE = "adaptive"
+    GLOBAL = "global"
+    PARTIAL = "partial"
+    FILES = "files"
+    INFILE = "infile"
 
 
 class Sampler:
-    """Base of samplers written in Python: __iter__ gives sample numbers."""
+    """Base of samplers written in Python: __iter__ gives the sample numbers of an epoch."""
 
     def __init__(self, num_samples=None):
         self.num_samples = num_samples
@@ -12,7 +26,8 @@ class Sampler:
     def _made(self):
         if not hasattr(self, "__iter__"):
             raise TypeError(f"[Sampler] {type(self).__name__} must define __iter__")
-        return _data.subset_sampler([int(i) for i in self], False, self.num_samples)
+        samples = getattr(self, "num_samples", None)  # a subclass may not call this __init__
+        return _data.python_sampler(functions.of_sampler(self), samples)
 
 
 class BuiltinSampler:

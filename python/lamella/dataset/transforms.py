@@ -5,6 +5,7 @@ import enum
 import numpy as np
 
 from lamella._native import data as _data
+from lamella.dataset import functions
 
 
 class Inter(enum.IntEnum):
@@ -129,11 +130,20 @@ class Resize(Transform):
             self._handle = _data.resize(*size, how)
 
 
-def made(operation):
-    """The native transform of an object of this module or of any callable."""
+def calls_python(operation):
+    """Whether the operation calls a user's function."""
+    if isinstance(operation, Compose):
+        return any(calls_python(transform) for transform in operation.transforms)
+    return not isinstance(operation, Transform)
+
+
+def made(operation, shared=None):
+    """The native transform of an object of this module or of any callable. With `shared`, users'
+    functions run in worker processes (functions.shared_bytes)."""
+    if isinstance(operation, Compose) and shared is not None:
+        return _data.compose([made(transform, shared) for transform in operation.transforms])
     if isinstance(operation, Transform):
         return operation._handle
     if not callable(operation):
         raise TypeError(f"[map] an operation is a callable, got {type(operation).__name__}")
-    name = getattr(operation, "__name__", type(operation).__name__)
-    return _data.function_transform(operation, name)
+    return _data.function_transform(functions.of_rows(operation, shared))

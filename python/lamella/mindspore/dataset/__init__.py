@@ -1,15 +1,7 @@
 """mindspore.dataset."""
 
-import enum
-
-from lamella.dataset.operations import (
-    ConcatDataset,
-    Dataset,
-    FashionMnistDataset,
-    GeneratorDataset,
-    MnistDataset,
-    NumpySlicesDataset,
-)
+from lamella.dataset.files import CSVDataset, TextFileDataset
+from lamella.dataset.operations import ConcatDataset, Dataset
 from lamella.dataset.operations import zip_datasets as zip
 from lamella.dataset.samplers import (
     BuiltinSampler,
@@ -17,23 +9,18 @@ from lamella.dataset.samplers import (
     RandomSampler,
     Sampler,
     SequentialSampler,
+    Shuffle,
     SubsetRandomSampler,
     SubsetSampler,
     WeightedRandomSampler,
 )
+from lamella.dataset.sources import (
+    FashionMnistDataset,
+    GeneratorDataset,
+    MnistDataset,
+    NumpySlicesDataset,
+)
 from lamella.mindspore.dataset import config, transforms, vision
 from lamella.names import missing
-
-
-class Shuffle(str, enum.Enum):
-    """How far rows are mixed."""
-
-    FALSE = "false"
-    ADAPTIVE = "adaptive"
-    GLOBAL = "global"
-    PARTIAL = "partial"
-    FILES = "file"
-    INFILE = "infile"
-
 
 __getattr__ = missing(__name__, lambda: globals())

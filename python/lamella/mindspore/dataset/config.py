@@ -4,6 +4,7 @@ import sys
 import types
 
 from lamella._native import data as _data
+from lamella.dataset.functions import get_enable_shared_mem, set_enable_shared_mem
 
 _accepted = {"max_rowsize": 6, "dynamic_shape": False, "auto_num_workers": False}
 
@@ -25,6 +26,9 @@ def get_dynamic_shape():
 
 
 def set_auto_num_workers(enable):
+    """Accepted: workers are as many as processors, at most 8, unless a program says otherwise."""
+    if not isinstance(enable, bool):
+        raise TypeError(f"[set_auto_num_workers] enable must be a bool, got {enable!r}")
     _accepted["auto_num_workers"] = enable
 
 
@@ -32,8 +36,16 @@ def get_auto_num_workers():
     return _accepted["auto_num_workers"]
 
 
-def set_enable_shared_mem(enable):
-    """Accepted: workers are threads and share memory anyway."""
+def set_multiprocessing_start_method(start_method="fork"):
+    """How worker processes start; only by fork, since users' functions need not pickle."""
+    if start_method != "fork":
+        raise NotImplementedError(
+            f"[set_multiprocessing_start_method] only 'fork' is supported, got {start_method!r}"
+        )
+
+
+def get_multiprocessing_start_method():
+    return "fork"
 
 
 class _Settings(types.ModuleType):

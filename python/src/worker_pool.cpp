@@ -1,0 +1,255 @@
+// Forking workers, asking them, and ending them.
+#include "python/src/worker_pool.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <new>
+#include <set>
+#include <thread>
+
+#include "python/src/dataset_arrays.h"
+#include "python/src/errors.h"
+#include "python/src/host_lock.h"
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "lamella/base/system/child_process.h"
+#include "lamella/base/system/fork.h"
+#include "lamella/base/system/process.h"
+#include "lamella/ir/window.h"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace lamella::python {
+
+namespace {
+
+// All pools of the process. The lock is taken around a fork by the thread that forks.
+struct Pools {
+  std::mutex mutex;
+  std::set<WorkerPool*> all;
+};
+
+// Never destroyed: pools may outlive static objects.
+Pools& pools() {
+  static Pools* const list = new Pools;
+  return *list;
+}
+
+// os.fork without its warning that the process has threads: what of them matters to a child, it
+// does not touch (lamella/base/system/fork.h).
+int64_t fork_interpreter() {
+  PyOS_BeforeFork();
+  int64_t child = -1;
+  try {
+    child = fork_process();
+  } catch (...) {
+    PyOS_AfterFork_Parent();
+    throw;
+  }
+  if (child == 0) {
+    PyOS_AfterFork_Child();
+  } else {
+    PyOS_AfterFork_Parent();
+  }
+  return child;
+}
+
+[[noreturn]] void throw_runtime_error(const std::string& message) {
+  const HostLock lock;
+  PyErr_SetString(PyExc_RuntimeError, message.c_str());
+  throw_python_error();
+}
+
+}  // namespace
+
+WorkerPool::WorkerPool(std::string name) : name_(std::move(name)), parent_(process_id()) {
+  [[maybe_unused]] static const bool registered = [] {
+    in_child_of_fork([] { close_all_channels(); });
+    return true;
+  }();
+  std::lock_guard lock(pools().mutex);
+  pools().all.insert(this);
+}
+
+WorkerPool::~WorkerPool() {
+  stop();
+  {
+    std::lock_guard lock(pools().mutex);
+    pools().all.erase(this);
+  }
+}
+
+std::shared_ptr<WorkerPool> WorkerPool::start(std::string name, int workers, int64_t shared_bytes,
+                                              nb::object serve) {
+  // What a worker may want to read is computed before, since it cannot be in the worker.
+  Window::of_thread().flush();
+  std::shared_ptr<WorkerPool> pool(new WorkerPool(std::move(name)));
+  pool->workers_.reserve(static_cast<size_t>(workers));
+  for (int i = 0; i < workers; ++i) {
+    auto [ours, theirs] = Channel::pair(shared_bytes);
+    const int64_t process = fork_interpreter();
+    if (process == 0) {
+      ours.close();
+      try {
+        serve(ChannelHandle{std::move(theirs)});
+      } catch (nb::python_error& error) {
+        error.restore();
+        PyErr_Print();
+      }
+      std::_Exit(1);
+    }
+    pool->free_.push_back(pool->workers_.size());
+    pool->workers_.push_back({.process = process, .channel = std::move(ours)});
+  }
+  return pool;
+}
+
+class WorkerPool::Lease final : public data::ProcessGroup {
+ public:
+  explicit Lease(std::shared_ptr<WorkerPool> pool) : pool_(std::move(pool)) { ++pool_->leases_; }
+  ~Lease() override { Lease::stop(); }
+  // Keeps the pool: threads of the iterator may still ask it, and are told of the end.
+  void stop() override {
+    if (!std::exchange(stopped_, true) && --pool_->leases_ == 0) pool_->stop();
+  }
+
+ private:
+  bool stopped_ = false;
+  std::shared_ptr<WorkerPool> pool_;
+};
+
+std::shared_ptr<data::ProcessGroup> WorkerPool::lease(std::shared_ptr<WorkerPool> pool) {
+  return std::make_shared<Lease>(std::move(pool));
+}
+
+bool WorkerPool::in_this_process() const {
+  return parent_ == process_id();
+}
+
+bool WorkerPool::serves() {
+  std::lock_guard lock(mutex_);
+  return leases_ > 0 && end_.empty();
+}
+
+void WorkerPool::close_channels() {
+  for (Worker& worker : workers_) worker.channel.close();
+}
+
+void WorkerPool::close_all_channels() {
+  // Whoever held the lock does not exist here.
+  new (&pools().mutex) std::mutex;
+  for (WorkerPool* pool : pools().all) {
+    new (&pool->mutex_) std::mutex;
+    pool->close_channels();
+  }
+}
+
+size_t WorkerPool::take() {
+  std::unique_lock lock(mutex_);
+  freed_.wait(lock, [&] { return !free_.empty() || !end_.empty(); });
+  if (!end_.empty()) {
+    const std::string reason = end_;
+    lock.unlock();
+    throw_runtime_error(reason);
+  }
+  const size_t worker = free_.back();
+  free_.pop_back();
+  return worker;
+}
+
+void WorkerPool::give_back(size_t worker) {
+  {
+    std::lock_guard lock(mutex_);
+    free_.push_back(worker);
+  }
+  freed_.notify_one();
+}
+
+data::Message WorkerPool::ask(const data::Message& request) {
+  const size_t number = take();
+  Worker& worker = workers_[number];
+  std::optional<data::Message> answer;
+  if (data::send_message(worker.channel, request)) answer = data::receive_message(worker.channel);
+  if (!answer) mourn(number);
+  give_back(number);
+  return std::move(*answer);
+}
+
+void WorkerPool::mourn(size_t number) {
+  std::string reason;
+  {
+    std::lock_guard lock(mutex_);
+    if (end_.empty()) {
+      Worker& worker = workers_[number];
+      // It may live without its channel, if the user's code closed that.
+      worker.channel.shut_down();
+      kill_process(worker.process);
+      worker.reaped = true;
+      end_ = fmt::format(
+          "[dataset] worker process {} of '{}' {} before it gave its row; the system kills "
+          "processes when memory runs out",
+          worker.process, name_, reap_process(worker.process));
+    }
+    reason = end_;
+  }
+  freed_.notify_all();
+  throw_runtime_error(reason);
+}
+
+void WorkerPool::stop() {
+  if (!in_this_process()) return;
+  {
+    std::lock_guard lock(mutex_);
+    if (end_.empty()) end_ = "[dataset] the iterator was closed";
+    for (Worker& worker : workers_) {
+      if (worker.reaped) continue;
+      worker.channel.shut_down();
+      kill_process(worker.process);
+      reap_process(worker.process);
+      worker.reaped = true;
+    }
+  }
+  freed_.notify_all();
+}
+
+void add_worker_pool(nb::module_& module) {
+  nb::class_<ChannelHandle>(module, "WorkerChannel")
+      // (key, numbers, arrays) of the next request; None when the parent is gone.
+      .def("receive",
+           [](ChannelHandle& self) -> nb::object {
+             std::optional<data::Message> request;
+             {
+               const HostReleased released;
+               request = data::receive_message(self.channel);
+             }
+             if (!request) return nb::none();
+             return nb::make_tuple(request->key, numbers_to_python(request->numbers),
+                                   arrays_to_python(std::move(request->arrays)));
+           })
+      // Ends this process once the parent is gone, whatever it does then.
+      .def("end_with_parent",
+           [](ChannelHandle& self) {
+             std::thread([&channel = self.channel] {
+               channel.await_end();
+               std::_Exit(1);
+             }).detach();
+           })
+      .def(
+          "answer",
+          [](ChannelHandle& self, nb::handle numbers, nb::handle arrays) {
+            const data::Message answer{.numbers = numbers_from_python(numbers.ptr()),
+                                       .arrays = arrays_from(arrays.ptr())};
+            return data::send_message(self.channel, answer);
+          },
+          "numbers"_a, "arrays"_a)
+      .def(
+          "fail",
+          [](ChannelHandle& self, nb::bytes failure) {
+            return data::send_message(self.channel, {.failure = {failure.c_str(), failure.size()}});
+          },
+          "failure"_a);
+}
+
+}  // namespace lamella::python
