@@ -249,6 +249,7 @@ Tensors Optimizer::step(const Tensors& gradients) {
            parameters_[i]->name(), text(parameters_[i]->shape()), text(gradients[i].shape()));
     }
   }
+  const ProvenanceScope scope({.layer = current_layer(), .phase = Phase::Update});
   const int64_t step = global_step();
   writes_.clear();
   numbers_.clear();
