@@ -21,6 +21,9 @@ struct TrainOptions {
   // Where to go on, for a run that was stopped: epochs already made, and the place in the data.
   int64_t initial_epoch = 0;
   std::optional<data::Position> resume_at = {};
+  // The program's line, that operations of a step are said to come from which no line of its own
+  // cells made.
+  SourceLocation called_from = {};
 };
 
 struct FitOptions {

@@ -3,6 +3,7 @@
 
 #include "python/src/cell.h"
 #include "python/src/dataset.h"
+#include "python/src/source_location.h"
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
@@ -152,7 +153,8 @@ void fit(train::Model& self, int64_t epoch, const DatasetHandle* dataset,
   const train::FitOptions options{.train = {.callbacks = std::move(callbacks),
                                             .dataset_sink_mode = sink,
                                             .sink_size = sink_size,
-                                            .initial_epoch = initial_epoch},
+                                            .initial_epoch = initial_epoch,
+                                            .called_from = caller_location()},
                                   .valid_frequency = valid_frequency};
   const HostReleased released;
   self.fit(epoch, dataset_of(dataset), dataset_of(valid), options);
