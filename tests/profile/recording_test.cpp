@@ -182,13 +182,13 @@ TEST(Recording, IsOneAtATime) {
 TEST(Recording, NamesWhoHoldsMemoryAtThePeak) {
   const Tensor kept = ops::normal({256, 256});
   kept.wait();
-  const int line = __LINE__ + 2;
-  const Recording recording = record(
-      [&] {
-        Tensor large = ops::exp(ops::broadcast_to(kept, {16, 256, 256}));
-        large.wait();
-      },
-      Memory::Recorded);
+  int line = 0;
+  const auto program = [&] {
+    line = __LINE__ + 1;
+    const Tensor large = ops::exp(ops::broadcast_to(kept, {16, 256, 256}));
+    large.wait();
+  };
+  const Recording recording = record(program, Memory::Recorded);
   const MemoryPeak peak = memory_peak({&recording, 1});
   ASSERT_FALSE(peak.holders.empty());
   EXPECT_THAT(peak.holders[0].holder, HasSubstr("exp f32[16,256,256]"));
