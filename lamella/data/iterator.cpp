@@ -9,6 +9,7 @@
 #include <mutex>
 #include <thread>
 
+#include "lamella/base/activity.h"
 #include "lamella/base/host.h"
 #include "lamella/base/system/process.h"
 #include "lamella/data/config.h"
@@ -131,6 +132,7 @@ class Iterator::Loader {
         }
       }
       if (has_row) {
+        const ActivityScope busy(Activity::DataLoad, place.batch);
         try {
           item.columns = dataset_.make(ticket);
         } catch (...) {
@@ -258,7 +260,10 @@ std::optional<Row> Iterator::next() {
   } else if (position_.batch == 0 && position_.epoch > loading_since_) {
     loader_->allow_all_epochs();
   }
-  Loader::Item item = loader_->next();
+  Loader::Item item = [&] {
+    const ActivityScope busy(Activity::DataWait);
+    return loader_->next();
+  }();
   if (item.failure) {
     failure_ = item.failure;
     stop();

@@ -14,7 +14,7 @@ class ExternalAllocation final : public Allocation {
       : Allocation(owner), release_(std::move(release)) {
     data_ = data;
     size_ = size;
-    tag_ = "external";
+    holder_ = "external";
   }
   ~ExternalAllocation() {
     if (release_) release_();
@@ -32,6 +32,15 @@ class ExternalOwner final : public AllocationOwner {
 };
 
 }  // namespace
+
+std::string text(const Holder& holder) {
+  std::string said = holder.name == nullptr ? "unnamed" : holder.name;
+  if (holder.has_type) said += fmt::format(" {}", text(holder.type));
+  if (holder.location.known()) {
+    said += fmt::format(" ({}:{})", holder.location.file, holder.location.line);
+  }
+  return said;
+}
 
 Ref<Allocation> wrap_external(void* data, int64_t size, std::function<void()> release) {
   static ExternalOwner owner;

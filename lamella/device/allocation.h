@@ -7,11 +7,29 @@
 #include <functional>
 
 #include "lamella/base/api.h"
+#include "lamella/base/error.h"
 #include "lamella/base/ref.h"
+#include "lamella/types/tensor_type.h"
 
 namespace lamella {
 
 class Allocation;
+
+// Who memory is for: kept with every allocation, named when memory runs out and in profiles.
+struct Holder {
+  const char* name =
+      nullptr;              // an operator, a parameter or a purpose; lives as long as the process
+  SourceLocation location;  // the line of the user's program
+  bool has_type = false;
+  TensorType type;  // of the tensor, if it has one
+
+  Holder() = default;
+  Holder(const char* purpose) : name(purpose) {}  // NOLINT: a purpose names a holder
+  Holder(const char* holder, SourceLocation line, const TensorType& tensor)
+      : name(holder), location(line), has_type(true), type(tensor) {}
+};
+// "conv2d f32[8,6,24,24] (train.py:31)".
+LAMELLA_API std::string text(const Holder& holder);
 
 // Where an allocation goes when its last reference is dropped.
 class AllocationOwner {
@@ -32,8 +50,10 @@ class LAMELLA_API Allocation : public RefCounted<Allocation> {
   void* data() const { return data_; }
   // The bytes asked for; the memory behind may be larger.
   int64_t size() const { return size_; }
-  // The holder named when it was made; null if none was.
-  const char* tag() const { return tag_; }
+  const Holder& holder() const { return holder_; }
+  // The memory is for something else from now on.
+  void set_holder(const Holder& holder) { holder_ = holder; }
+  void rename_holder(const char* name) { holder_.name = name; }
 
   void pin() { pins_.fetch_add(1, std::memory_order_relaxed); }
   void unpin() { pins_.fetch_sub(1, std::memory_order_release); }
@@ -47,7 +67,7 @@ class LAMELLA_API Allocation : public RefCounted<Allocation> {
 
   void* data_ = nullptr;
   int64_t size_ = 0;
-  const char* tag_ = nullptr;
+  Holder holder_;
 
  private:
   AllocationOwner* owner_;

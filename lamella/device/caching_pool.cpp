@@ -64,9 +64,9 @@ class Block final : public Allocation {
   }
   static constexpr int64_t kFree = -1;
 
-  void take(int64_t size, const char* tag) {
+  void take(int64_t size, const Holder& holder) {
     size_ = size;
-    tag_ = tag;
+    holder_ = holder;
   }
   void give_back() { size_ = kFree; }
   bool is_free() const { return size_ == kFree; }
@@ -99,9 +99,9 @@ class CachingPool final : public PoolImplementation {
   explicit CachingPool(int64_t limit) : PoolImplementation(limit) {}
   ~CachingPool() override { compact(); }
 
-  Ref<Allocation> allocate(int64_t size, const char* tag) override {
-    Block* block = size <= kSmallLimit ? take_small(size, tag) : take_large(size, tag);
-    count_use(size);
+  Ref<Allocation> allocate(int64_t size, const Holder& holder) override {
+    Block* block = size <= kSmallLimit ? take_small(size, holder) : take_large(size, holder);
+    count_use(*block);
     return Ref<Allocation>(block);
   }
 
@@ -122,24 +122,24 @@ class CachingPool final : public PoolImplementation {
   }
 
  private:
-  Block* take_small(int64_t size, const char* tag) {
+  Block* take_small(int64_t size, const Holder& holder) {
     SizeClass& size_class = classes_[static_cast<size_t>(class_of(size))];
     {
       std::lock_guard lock(size_class.lock);
       if (Block* block = size_class.free) [[likely]] {
         size_class.free = block->next;
         ++size_class.allocations;
-        block->take(size, tag);
+        block->take(size, holder);
         return block;
       }
     }
-    return take_from_new_slab(size_class, class_of(size), size, tag);
+    return take_from_new_slab(size_class, class_of(size), size, holder);
   }
 
-  Block* take_from_new_slab(SizeClass& size_class, int index, int64_t size, const char* tag) {
+  Block* take_from_new_slab(SizeClass& size_class, int index, int64_t size, const Holder& holder) {
     const int64_t block_bytes = class_bytes(index);
     const int64_t bytes = std::max(kSlabBytes, round_to_pages(4 * block_bytes));
-    auto slab = std::make_unique<Slab>(index, reserve_pages(bytes, size), bytes);
+    auto slab = std::make_unique<Slab>(index, reserve_pages(bytes, size, holder), bytes);
     for (int64_t at = 0; at + block_bytes <= bytes; at += block_bytes) {
       slab->blocks.emplace_back(owner(), static_cast<char*>(slab->pages) + at, slab.get());
     }
@@ -149,13 +149,13 @@ class CachingPool final : public PoolImplementation {
       size_class.free = &slab->blocks[i];
     }
     Block* block = &slab->blocks.front();
-    block->take(size, tag);
+    block->take(size, holder);
     ++size_class.allocations;
     size_class.slabs.push_back(std::move(slab));
     return block;
   }
 
-  Block* take_large(int64_t size, const char* tag) {
+  Block* take_large(int64_t size, const Holder& holder) {
     const int64_t bytes = round_to_pages(size);
     {
       std::lock_guard lock(large_mutex_);
@@ -164,25 +164,25 @@ class CachingPool final : public PoolImplementation {
       if (found != free_large_.end() && found->first <= bytes + bytes / 4) {
         Block* block = found->second;
         block->node = free_large_.extract(found);
-        block->take(size, tag);
+        block->take(size, holder);
         return block;
       }
     }
     const int64_t bound = peak_used() + peak_used() / 4 + kUnusedAllowance;
     if (reserved() + bytes > bound) trim(std::max<int64_t>(bound - bytes, 0));
-    void* pages = reserve_pages(bytes, size);
+    void* pages = reserve_pages(bytes, size, holder);
     auto* block = new Block(owner(), pages, nullptr);
     std::lock_guard lock(large_mutex_);
     BlocksBySize::iterator entry = free_large_.emplace(bytes, block);
     block->node = free_large_.extract(entry);
-    block->take(size, tag);
+    block->take(size, holder);
     large_.insert(block);
     return block;
   }
 
   void reclaim(Allocation& freed) noexcept override {
     Block& block = static_cast<Block&>(freed);
-    count_release(block.size());
+    count_release(block);
     if (Slab* slab = block.slab()) {
       SizeClass& size_class = classes_[static_cast<size_t>(slab->size_class)];
       std::lock_guard lock(size_class.lock);
@@ -240,10 +240,10 @@ class CachingPool final : public PoolImplementation {
     }
   }
 
-  std::vector<Holder> holders() override {
-    std::vector<Holder> all;
+  std::vector<LiveAllocation> live() override {
+    std::vector<LiveAllocation> all;
     const auto add = [&](const Block& block) {
-      if (!block.is_free()) all.push_back({block.tag(), block.size()});
+      if (!block.is_free()) all.push_back({&block, block.size(), block.holder()});
     };
     for (SizeClass& size_class : classes_) {
       std::lock_guard lock(size_class.lock);

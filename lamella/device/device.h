@@ -15,7 +15,7 @@ class LAMELLA_API Device {
 
   virtual std::string_view name() const = 0;
   // As MemoryPool::allocate.
-  virtual Ref<Allocation> allocate(int64_t size, const char* tag = nullptr) = 0;
+  virtual Ref<Allocation> allocate(int64_t size, const Holder& holder = {}) = 0;
   // Copies bytes between two allocations of this device. The ranges must not overlap.
   virtual void copy(void* to, const void* from, int64_t size) = 0;
   // Returns once all work issued so far is done.

@@ -14,11 +14,11 @@ class GuardedAllocation final : public Allocation {
  public:
   // `pages` hold the memory and the forbidden page.
   GuardedAllocation(AllocationOwner& owner, char* pages, int64_t mapped, int64_t offset,
-                    int64_t size, const char* tag)
+                    int64_t size, const Holder& holder)
       : Allocation(owner), pages_(pages), mapped_(mapped) {
     data_ = pages + offset;
     size_ = size;
-    tag_ = tag;
+    holder_ = holder;
   }
   char* pages() const { return pages_; }
   int64_t mapped() const { return mapped_; }
@@ -32,16 +32,16 @@ class GuardedPool final : public PoolImplementation {
  public:
   GuardedPool(int64_t limit, GuardMode mode) : PoolImplementation(limit), mode_(mode) {}
 
-  Ref<Allocation> allocate(int64_t size, const char* tag) override {
+  Ref<Allocation> allocate(int64_t size, const Holder& holder) override {
     const int64_t page = page_size();
     const int64_t mapped = round_to_pages(size) + page;
-    char* pages = static_cast<char*>(reserve_pages(mapped, size));
+    char* pages = static_cast<char*>(reserve_pages(mapped, size, holder));
     const bool at_end = mode_ == GuardMode::End;
     forbid_access(at_end ? pages + mapped - page : pages, page);
     auto* allocation = new GuardedAllocation(owner(), pages, mapped,
-                                             at_end ? mapped - page - size : page, size, tag);
+                                             at_end ? mapped - page - size : page, size, holder);
     std::memset(allocation->data(), 0xFF, static_cast<size_t>(size));
-    count_use(size);
+    count_use(*allocation);
     std::lock_guard lock(mutex_);
     live_.insert(allocation);
     ++allocations_;
@@ -55,10 +55,12 @@ class GuardedPool final : public PoolImplementation {
   }
 
  private:
-  std::vector<Holder> holders() override {
+  std::vector<LiveAllocation> live() override {
     std::lock_guard lock(mutex_);
-    std::vector<Holder> all;
-    for (const auto* allocation : live_) all.push_back({allocation->tag(), allocation->size()});
+    std::vector<LiveAllocation> all;
+    for (const auto* allocation : live_) {
+      all.push_back({allocation, allocation->size(), allocation->holder()});
+    }
     return all;
   }
   void trim(int64_t) override {}
@@ -69,7 +71,7 @@ class GuardedPool final : public PoolImplementation {
       std::lock_guard lock(mutex_);
       live_.erase(allocation);
     }
-    count_release(allocation->size());
+    count_release(*allocation);
     return_pages(allocation->pages(), allocation->mapped());
     delete allocation;
   }

@@ -46,21 +46,53 @@ MemoryPool::MemoryPool(PoolOptions options) {
 
 MemoryPool::~MemoryPool() = default;
 
-Ref<Allocation> MemoryPool::allocate(int64_t size, const char* tag) {
+Ref<Allocation> MemoryPool::allocate(int64_t size, const Holder& holder) {
   if (size < 0) [[unlikely]]
     fail(ErrorKind::Value, "[allocate] size must not be negative, got {}", size);
-  return implementation_->allocate(size, tag);
+  return implementation_->allocate(size, holder);
 }
 
 MemoryStatistics MemoryPool::statistics() const {
   return {.reserved = implementation_->reserved(),
           .used = implementation_->used(),
           .peak_used = implementation_->peak_used(),
+          .peak_reserved = implementation_->peak_reserved(),
           .allocation_count = implementation_->allocation_count()};
 }
 
+int64_t MemoryPool::reserved() const {
+  return implementation_->reserved();
+}
+
 void MemoryPool::reset_peak() {
-  implementation_->reset_peak();
+  reset_peak_used();
+  reset_peak_reserved();
+}
+
+void MemoryPool::reset_peak_used() {
+  implementation_->reset_peak_used();
+}
+
+void MemoryPool::reset_peak_reserved() {
+  implementation_->reset_peak_reserved();
+}
+
+int64_t MemoryPool::limit() const {
+  return implementation_->limit();
+}
+
+void MemoryPool::set_limit(int64_t bytes) {
+  if (bytes < 0) fail(ErrorKind::Value, "[set_limit] bytes must not be negative, got {}", bytes);
+  const int64_t system = memory_limit();
+  implementation_->set_limit(bytes == 0 || (system > 0 && system < bytes) ? system : bytes);
+}
+
+std::vector<LiveAllocation> MemoryPool::live() const {
+  return implementation_->live();
+}
+
+void MemoryPool::set_listener(AllocationListener* listener) {
+  implementation_->set_listener(listener);
 }
 
 int64_t MemoryPool::compact() {
@@ -74,18 +106,21 @@ MemoryPool& cpu_pool() {
 
 void* PoolImplementation::try_reserve(int64_t bytes) {
   const int64_t reserved = reserved_.fetch_add(bytes) + bytes;
-  if (limit_ == 0 || reserved <= limit_) {
-    if (void* pages = map_pages(bytes)) return pages;
+  if (limit() == 0 || reserved <= limit()) {
+    if (void* pages = map_pages(bytes)) {
+      raise(peak_reserved_, reserved);
+      return pages;
+    }
   }
   reserved_ -= bytes;
   return nullptr;
 }
 
-void* PoolImplementation::reserve_pages(int64_t bytes, int64_t asked) {
+void* PoolImplementation::reserve_pages(int64_t bytes, int64_t asked, const Holder& holder) {
   if (void* pages = try_reserve(bytes)) return pages;
-  trim(limit_ > bytes ? limit_ - bytes : 0);
+  trim(std::max<int64_t>(limit() - bytes, 0));
   if (void* pages = try_reserve(bytes)) return pages;
-  fail_out_of_memory(asked);
+  fail_out_of_memory(asked, holder);
 }
 
 void PoolImplementation::return_pages(void* pages, int64_t bytes) {
@@ -93,24 +128,34 @@ void PoolImplementation::return_pages(void* pages, int64_t bytes) {
   reserved_ -= bytes;
 }
 
-void PoolImplementation::fail_out_of_memory(int64_t asked) {
-  std::map<std::string_view, int64_t> by_tag;
-  for (const Holder& holder : holders()) {
-    by_tag[holder.tag == nullptr ? "untagged" : holder.tag] += holder.bytes;
+void PoolImplementation::fail_out_of_memory(int64_t asked, const Holder& holder) {
+  struct Share {
+    int64_t bytes = 0, count = 0;
+  };
+  std::map<std::string, Share> by_holder;
+  for (const LiveAllocation& allocation : live()) {
+    Share& share = by_holder[text(allocation.holder)];
+    share.bytes += allocation.bytes;
+    ++share.count;
   }
-  std::vector<std::pair<std::string_view, int64_t>> largest(by_tag.begin(), by_tag.end());
-  std::sort(largest.begin(), largest.end(),
-            [](const auto& a, const auto& b) { return a.second > b.second; });
+  std::vector<std::pair<std::string, Share>> largest(by_holder.begin(), by_holder.end());
+  std::stable_sort(largest.begin(), largest.end(),
+                   [](const auto& a, const auto& b) { return a.second.bytes > b.second.bytes; });
   std::string held;
   constexpr size_t kNamed = 8;
   for (size_t i = 0; i < std::min(kNamed, largest.size()); ++i) {
-    held += fmt::format("{}{} {}", i == 0 ? "; held by " : ", ", largest[i].first,
-                        size_text(largest[i].second));
+    const auto& [name, share] = largest[i];
+    held += fmt::format("{}{}{} {}", i == 0 ? "; held by " : ", ",
+                        share.count > 1 ? fmt::format("{} x ", share.count) : "", name,
+                        size_text(share.bytes));
   }
   if (largest.size() > kNamed) held += fmt::format(" and {} more", largest.size() - kNamed);
-  const std::string limit = limit_ > 0 ? fmt::format(" of at most {}", size_text(limit_)) : "";
-  fail(ErrorKind::Memory, "[allocate] out of memory: {} ({} bytes) asked, {} in use{}{}",
-       size_text(asked), asked, size_text(used()), limit, held);
+  const std::string limit = this->limit() > 0 ? " of at most " + size_text(this->limit()) : "";
+  const std::string asker = holder.name == nullptr ? "" : " for " + text(holder);
+  throw Error(ErrorKind::Memory,
+              fmt::format("[allocate] out of memory: {} ({} bytes) asked{}, {} in use{}{}",
+                          size_text(asked), asked, asker, size_text(used()), limit, held),
+              holder.location);
 }
 
 }  // namespace lamella

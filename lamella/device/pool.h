@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "lamella/base/api.h"
 #include "lamella/device/allocation.h"
@@ -15,13 +16,31 @@ class PoolImplementation;
 struct MemoryStatistics {
   int64_t reserved = 0;          // bytes held from the system, used or cached
   int64_t used = 0;              // bytes in live allocations, as asked for
-  int64_t peak_used = 0;         // the largest `used` since the start or reset_peak
+  int64_t peak_used = 0;         // the largest `used` since the start or its reset
+  int64_t peak_reserved = 0;     // the largest `reserved` since the start or its reset
   int64_t allocation_count = 0;  // allocations made since the start
 
   // The share of reserved memory no live allocation uses; 0 if nothing is reserved.
   double fragmentation() const {
     return reserved == 0 ? 0.0 : 1.0 - static_cast<double>(used) / static_cast<double>(reserved);
   }
+};
+
+// An allocation that exists.
+struct LiveAllocation {
+  const Allocation* allocation;  // its identity: it may be gone by now
+  int64_t bytes;
+  Holder holder;
+};
+
+// Told of every allocation a pool makes and takes back, in the thread that does it.
+class AllocationListener {
+ public:
+  virtual void allocated(const Allocation& allocation) noexcept = 0;
+  virtual void released(const Allocation& allocation) noexcept = 0;
+
+ protected:
+  ~AllocationListener() = default;
 };
 
 // LAMELLA_GUARD: every allocation apart, with an unmapped page right behind its last byte (End, 1)
@@ -53,13 +72,24 @@ class LAMELLA_API MemoryPool {
   MemoryPool(const MemoryPool&) = delete;
   MemoryPool& operator=(const MemoryPool&) = delete;
 
-  // Memory for `size` >= 0 bytes. `tag` names the holder in out-of-memory reports and must live as
-  // long as the pool (a literal, an interned name). Throws Memory: the size asked, what is in use
-  // and the largest holders; the pool stays usable. Throws Value if size is negative.
-  Ref<Allocation> allocate(int64_t size, const char* tag = nullptr);
+  // Memory for `size` >= 0 bytes. Throws Memory: the size asked and for whom, what is in use and
+  // the largest holders; the pool stays usable. Throws Value if size is negative.
+  Ref<Allocation> allocate(int64_t size, const Holder& holder = {});
 
   MemoryStatistics statistics() const;
-  void reset_peak();
+  int64_t reserved() const;
+  void reset_peak();  // of both kinds
+  void reset_peak_used();
+  void reset_peak_reserved();
+  // The most bytes `reserved` may reach from now on; 0, or more than the system has, is what it
+  // has. What is reserved already stays. Throws Value if it is negative.
+  int64_t limit() const;
+  void set_limit(int64_t bytes);
+
+  // Every allocation that exists, in no order.
+  std::vector<LiveAllocation> live() const;
+  // Null for none. It must outlive every allocation made while it is set.
+  void set_listener(AllocationListener* listener);
   // Gives unused memory back to the system; returns the bytes given back.
   int64_t compact();
 

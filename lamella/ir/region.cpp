@@ -31,11 +31,9 @@ class Copier {
       held.push_back(mapped(operand));
       operands.push_back(held.back().get());
     }
-    const char* outer = current_layer();
-    set_current_layer(node.layer());
+    const ProvenanceScope scope(node.provenance());
     Ref<Node> made =
         make_inferred_node(node.op(), operands, std::move(attributes), node.location());
-    set_current_layer(outer);
     // A result that is given as an input stays one.
     for (size_t i = 0; i < node.results().size(); ++i)
       made_.insert(node.result(i), made->results()[i]);

@@ -23,7 +23,7 @@ class LAMELLA_API RuntimeInterface {
   // A ready value's elements in row-major order: its own buffer if they lie so, else a copy.
   virtual Buffer row_major(const Value& value) = 0;
   // Memory for host data.
-  virtual Buffer allocate(int64_t bytes, const char* tag) = 0;
+  virtual Buffer allocate(int64_t bytes, const Holder& holder) = 0;
 };
 
 LAMELLA_API RuntimeInterface& runtime();

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "lamella/ir/call_site.h"
 #include "lamella/ir/runtime_interface.h"
 #include "lamella/ir/trace.h"
 #include "lamella/ir/window.h"
@@ -14,7 +15,7 @@ namespace lamella {
 namespace {
 
 Buffer copy_of(const Buffer& elements) {
-  Buffer copy = runtime().allocate(elements.size, "tensor");
+  Buffer copy = runtime().allocate(elements.size, "copy shared with a reader");
   if (elements.size > 0) {
     std::memcpy(copy.data(), elements.data(), static_cast<size_t>(elements.size));
   }
@@ -43,6 +44,15 @@ void Storage::hold(Ref<Value> value) {
   value->add_handle();
   if (value_) value_->drop_handle();
   value_ = std::move(value);
+  if (label_ != nullptr) value_->set_label(label_);
+}
+
+void Storage::set_label(const char* interned) {
+  label_ = interned;
+  value_->set_label(interned);
+  if (value_->state() == Value::State::Ready && value_->buffer()) {
+    value_->buffer().allocation->rename_holder(interned);
+  }
 }
 
 const Ref<Value>& Storage::current() {
@@ -127,9 +137,10 @@ void Storage::take_in_writes() {
 
 Tensor Tensor::from_data(DType dtype, const Shape& shape, const void* data) {
   const int64_t bytes = element_count(shape).value() * size_of(dtype);
-  Buffer buffer = runtime().allocate(bytes, "tensor");
+  const TensorType type{dtype, Layout::RowMajor, shape};
+  Buffer buffer = runtime().allocate(bytes, {"tensor", current_call_site(), type});
   if (bytes > 0) std::memcpy(buffer.data(), data, static_cast<size_t>(bytes));
-  Ref<Value> value = Value::from_buffer({dtype, Layout::RowMajor, shape}, std::move(buffer));
+  Ref<Value> value = Value::from_buffer(type, std::move(buffer));
   if (Tracer* tracer = Tracer::current()) tracer->constant(value);
   return Tensor(std::move(value));
 }

@@ -37,6 +37,8 @@ class LAMELLA_API Storage : public RefCounted<Storage>, public SmallObject<Stora
   // Memory that is shared from the start; pinned by the caller.
   static Ref<Storage> over_shared(const TensorType& type, Buffer memory);
   uint64_t version() const { return version_; }
+  // The name its values are reported under when memory is: interned.
+  void set_label(const char* interned);
   // Replaces the value, and for a view the base's part. The window can undo it until it has run.
   void replace(Ref<Value> value);
   // Puts an earlier value back; only for the window's undo.
@@ -47,6 +49,7 @@ class LAMELLA_API Storage : public RefCounted<Storage>, public SmallObject<Stora
   void take_in_writes();
 
   Ref<Value> value_;
+  const char* label_ = nullptr;
   Ref<Value> shared_;  // over memory that a reader outside may write; null if there is none
   uint64_t version_ = 0;
   Ref<Storage> base_;

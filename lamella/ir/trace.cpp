@@ -11,13 +11,6 @@ namespace {
 
 thread_local Tracer* tracer_of_thread = nullptr;
 
-// Puts the layer that operations belong to back when it ends.
-class LayerKept {
- public:
-  ~LayerKept() { set_current_layer(outer); }
-  const char* const outer = current_layer();
-};
-
 }  // namespace
 
 std::atomic<int> Tracer::running{0};
@@ -114,7 +107,7 @@ void Tracer::recorded(const Node& node) {
   step.operation = {.op = &node.op(),
                     .attributes = node.attributes_ref(),
                     .location = node.location(),
-                    .layer = node.layer(),
+                    .provenance = node.provenance(),
                     .operand_types = {},
                     .result_types = {}};
   for (const Ref<Value>& operand : node.operands()) {
@@ -187,7 +180,7 @@ std::vector<Tensor> Trace::replay(std::span<const Ref<Storage>> arguments) const
   const auto storage_at = [&](const Place& place) -> Storage& {
     return place.argument >= 0 ? *arguments[static_cast<size_t>(place.argument)] : *place.storage;
   };
-  const LayerKept layer;
+  const ProvenanceScope scope;
   std::vector<Value*> operands;
   std::vector<Ref<Value>> given;
   for (const Step& step : steps_) {
@@ -206,7 +199,8 @@ std::vector<Tensor> Trace::replay(std::span<const Ref<Storage>> arguments) const
           operands.push_back(values[step.given[i]].get());
           as_traced = as_traced && operands[i]->type() == operation.operand_types[i];
         }
-        set_current_layer(operation.layer != nullptr ? operation.layer : layer.outer);
+        set_current_provenance(operation.provenance);
+        if (operation.provenance.layer == nullptr) set_current_layer(scope.outer().layer);
         // A parameter may have come to lie in memory in another way; then types are inferred.
         const Results results =
             as_traced

@@ -45,7 +45,7 @@ class LAMELLA_API Trace : public RefCounted<Trace> {
     const Operator* op;
     Ref<const Attributes> attributes;
     SourceLocation location;
-    const char* layer;
+    Provenance provenance;
     std::vector<TensorType> operand_types, result_types;
   };
   enum class Kind : uint8_t { Read, Write, Record, Call };

@@ -11,7 +11,7 @@ namespace lamella {
 
 namespace {
 
-thread_local const char* layer_of_thread = nullptr;
+thread_local Provenance provenance_of_thread;
 thread_local uint64_t next_sequence = 1;
 
 // Saturating conversion, NaN to 0: what the Cast instruction of tile programs does.
@@ -34,11 +34,26 @@ uint64_t bits_of(T value) {
 
 }  // namespace
 
-const char* current_layer() {
-  return layer_of_thread;
+const Provenance& current_provenance() {
+  return provenance_of_thread;
+}
+void set_current_provenance(const Provenance& provenance) {
+  provenance_of_thread = provenance;
 }
 void set_current_layer(const char* interned_path) {
-  layer_of_thread = interned_path;
+  provenance_of_thread.layer = interned_path;
+}
+
+const char* name(Phase phase) {
+  switch (phase) {
+    case Phase::Forward:
+      return "forward";
+    case Phase::Backward:
+      return "backward";
+    case Phase::Update:
+      return "update";
+  }
+  return "";
 }
 
 uint64_t scalar_bits_from(DType dtype, double number) {
@@ -185,7 +200,7 @@ Ref<Node> Node::make(const Operator& op, std::span<Value* const> operands,
   node->op_ = &op;
   node->attributes_ = std::move(attributes);
   node->location_ = location;
-  node->layer_ = layer_of_thread;
+  node->provenance_ = provenance_of_thread;
   node->sequence_ = next_sequence++;
   node->operand_count_ = static_cast<uint32_t>(operands.size());
   node->result_count_ = static_cast<uint32_t>(results.size());

@@ -79,6 +79,10 @@ class LAMELLA_API Value : public RefCounted<Value>, public SmallObject<Value> {
   void add_handle() { handles_.fetch_add(1, std::memory_order_acq_rel); }
   void drop_handle() { handles_.fetch_sub(1, std::memory_order_acq_rel); }
 
+  // The name of the parameter it is a value of, interned; null for others.
+  const char* label() const { return label_; }
+  void set_label(const char* interned) { label_ = interned; }
+
   // Scratch numbering for the passes that hold the window's lock; meaningless between them.
   uint32_t mark = 0;
 
@@ -92,6 +96,7 @@ class LAMELLA_API Value : public RefCounted<Value>, public SmallObject<Value> {
   int16_t result_index_ = 0;
   std::atomic<State> state_;
   std::atomic<int32_t> handles_{0};
+  const char* label_ = nullptr;
   uint64_t scalar_bits_ = 0;
   bool written_ = false;
   Dim size_ = 0;
@@ -115,6 +120,18 @@ LAMELLA_API uint64_t scalar_bits_from(DType dtype, double number);
 LAMELLA_API uint64_t scalar_bits_from(DType dtype, int64_t number);
 LAMELLA_API double double_from_scalar_bits(DType dtype, uint64_t bits);
 
+// Which part of training an operation belongs to.
+enum class Phase : uint8_t { Forward, Backward, Update };
+LAMELLA_API const char* name(Phase phase);
+
+// Where a node comes from: never part of a key.
+struct Provenance {
+  const char* layer = nullptr;  // "backbone.conv1", interned; null outside of layers
+  // In a graph being compiled: the number of the recorded operation the node was made for; else -1.
+  int32_t operation = -1;
+  Phase phase = Phase::Forward;
+};
+
 // One operation. Immutable, but for the operands that are let go of after it ran.
 class LAMELLA_API Node : public RefCounted<Node> {
  public:
@@ -137,9 +154,10 @@ class LAMELLA_API Node : public RefCounted<Node> {
   Value* operand(size_t index) const { return operand_array()[index].get(); }
   Value* result(size_t index = 0) const { return operand_array()[operand_count_ + index].get(); }
 
-  // Where the user's program made it, and the layer it belongs to ("backbone.conv1"; may be null).
+  // Where the user's program made it, and what it belongs to.
   const SourceLocation& location() const { return location_; }
-  const char* layer() const { return layer_; }
+  const Provenance& provenance() const { return provenance_; }
+  const char* layer() const { return provenance_.layer; }
 
   // The node's place in its thread's program order.
   uint64_t sequence() const { return sequence_; }
@@ -166,14 +184,37 @@ class LAMELLA_API Node : public RefCounted<Node> {
   const Operator* op_ = nullptr;
   Ref<const Attributes> attributes_;
   SourceLocation location_;
-  const char* layer_ = nullptr;
+  Provenance provenance_;
   uint64_t sequence_ = 0;
   uint32_t operand_count_ = 0;
   uint32_t result_count_ = 0;
 };
 
-// The layer that nodes made by this thread belong to; set by a Cell around its construct.
-LAMELLA_API const char* current_layer();
+// What nodes made by this thread belong to.
+LAMELLA_API const Provenance& current_provenance();
+LAMELLA_API void set_current_provenance(const Provenance& provenance);
+
+// The layer; a Cell sets it around its construct.
+inline const char* current_layer() {
+  return current_provenance().layer;
+}
 LAMELLA_API void set_current_layer(const char* interned_path);
+
+// Keeps what nodes belong to while it lives, and puts it back.
+class ProvenanceScope {
+ public:
+  ProvenanceScope() : outer_(current_provenance()) {}
+  explicit ProvenanceScope(const Provenance& provenance) : ProvenanceScope() {
+    set_current_provenance(provenance);
+  }
+  ~ProvenanceScope() { set_current_provenance(outer_); }
+  ProvenanceScope(const ProvenanceScope&) = delete;
+  ProvenanceScope& operator=(const ProvenanceScope&) = delete;
+
+  const Provenance& outer() const { return outer_; }
+
+ private:
+  const Provenance outer_;
+};
 
 }  // namespace lamella

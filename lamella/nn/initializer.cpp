@@ -7,6 +7,7 @@
 
 #include "lamella/base/parallel.h"
 #include "lamella/base/philox.h"
+#include "lamella/ir/call_site.h"
 #include "lamella/ir/runtime_interface.h"
 #include "lamella/ops/functions.h"
 #include "lamella/ops/random.h"
@@ -84,7 +85,8 @@ double he_deviation(const Shape& shape, const HeOptions& options) {
 Tensor filled(const TensorType& type, double number) {
   const int64_t count = element_count(type.shape).value();
   const auto size = static_cast<size_t>(size_of(type.dtype));
-  lamella::Buffer buffer = runtime().allocate(count * size_of(type.dtype), "tensor");
+  lamella::Buffer buffer =
+      runtime().allocate(count * size_of(type.dtype), {"initial value", current_call_site(), type});
   const uint64_t bits = scalar_bits_from(type.dtype, number);
   auto* bytes = static_cast<char*>(buffer.data());
   if (bits == 0) {

@@ -25,11 +25,18 @@ Parameter::Parameter(const Tensor& value, std::string name, ParameterOptions opt
     : name_(std::move(name)), options_(options) {
   if (!value.defined()) fail(ErrorKind::Value, "[Parameter] '{}' was given no value", name_);
   tensor_ = value.snapshot();
+  if (name_ != kUnnamed) label();
 }
 
 void Parameter::set_name(std::string name) {
   if (name.empty()) fail(ErrorKind::Value, "[Parameter] the name of '{}' must not be empty", name_);
   name_ = std::move(name);
+  label();
+}
+
+// Memory that its values take is reported under its name.
+void Parameter::label() const {
+  tensor_.storage()->set_label(intern_file_name(name_));
 }
 
 void Parameter::set_data(const Tensor& value) const {

@@ -53,6 +53,8 @@ class LAMELLA_API Parameter : public Object {
   void set_data(const Tensor& value) const;
 
  private:
+  void label() const;
+
   Tensor tensor_;
   std::string name_;
   ParameterOptions options_;

@@ -266,6 +266,7 @@ Tensors Optimizer::step(const Tensors& gradients) {
            parameters_[i]->name(), text(parameters_[i]->shape()), text(gradients[i].shape()));
     }
   }
+  const ProvenanceScope scope({.layer = current_layer(), .phase = Phase::Update});
   std::vector<bool> counted(counters_.size(), false);
   counted[0] = true;
   writes_.clear();

@@ -165,12 +165,15 @@ LoweredCapture lower(const Capture& captured, std::span<const Dim> sizes) {
   }
   LoweringRecorder recorder(lowered.graph);
   RecorderScope scope(recorder);
-  const char* outer_layer = current_layer();
+  const ProvenanceScope outer;
+  int32_t number = 0;
   for (const Node* node : captured.nodes) {
     std::vector<Value*> operands;
     for (const Ref<Value>& operand : node->operands())
       operands.push_back(mapped.at(operand.get()).get());
-    set_current_layer(node->layer());
+    Provenance provenance = node->provenance();
+    provenance.operation = number++;
+    set_current_provenance(provenance);
     const Results results = recorder.record(
         node->op(), operands, with_sizes(node->attributes_ref(), reader), node->location());
     for (size_t i = 0; i < results.size(); ++i) {
@@ -178,7 +181,6 @@ LoweredCapture lower(const Capture& captured, std::span<const Dim> sizes) {
       lowered.types.push_back(results[i]->type());
     }
   }
-  set_current_layer(outer_layer);
   for (const Value* output : captured.outputs) lowered.graph.outputs.push_back(mapped.at(output));
   lowered.shared_nodes = recorder.shared_nodes();
   remove_dead_nodes(lowered.graph);

@@ -54,8 +54,12 @@ class LoopState {
 // One region with the arguments of its next turn.
 class RegionRun {
  public:
-  RegionRun(Executable& region, std::span<const int64_t> bindings, Interruption interruption)
-      : region_(region), bindings_(bindings), interruption_(interruption) {
+  RegionRun(Executable& region, std::span<const Node* const> operations,
+            std::span<const int64_t> bindings, Interruption interruption)
+      : region_(region),
+        recorded_{operations, {}},
+        bindings_(bindings),
+        interruption_(interruption) {
     arguments_.emplace_back();
   }
 
@@ -74,11 +78,12 @@ class RegionRun {
   void add_place() { arguments_.emplace_back(); }
   void set(size_t place, char* memory) { arguments_[1 + place].memory = memory; }
   void run(std::span<char* const> outputs) {
-    region_.run_into(bindings_, arguments_, outputs, interruption_);
+    region_.run_into(bindings_, arguments_, outputs, interruption_, recorded_);
   }
 
  private:
   Executable& region_;
+  const RecordedRun recorded_;
   std::span<const int64_t> bindings_;
   Interruption interruption_;
   std::vector<InputArgument> arguments_;
@@ -94,14 +99,19 @@ struct ControlStep::Run {
   const KernelCall& call;
   std::span<const int64_t> bindings;
   Interruption interruption;
-  const std::vector<std::unique_ptr<Executable>>& regions;
+  const std::vector<Body>& regions;
+
+  RegionRun region(size_t number) const {
+    const Body& body = regions[number];
+    return {*body.code, body.operations, bindings, interruption};
+  }
 
   void scan() const {
     const size_t carried = count_attribute(call.node, 1), sequences = count_attribute(call.node, 2);
     const int64_t length = call.attribute<Shape>(3)[0].evaluate(bindings);
     const bool reverse = call.attribute<bool>(4);
     LoopState state(call.operands.first(carried));
-    RegionRun body(*regions[0], bindings, interruption);
+    RegionRun body = region(0);
     for (size_t i = 0; i < carried + sequences; ++i) body.add_place();
     body.add(call.operands.subspan(carried + sequences));
     std::vector<char*> outputs(call.results.size());
@@ -127,7 +137,7 @@ struct ControlStep::Run {
 
   void branch() const {
     const bool holds = *call.operands[0].as<char>() != 0;
-    RegionRun taken(*regions[holds ? 0 : 1], bindings, interruption);
+    RegionRun taken = region(holds ? 0 : 1);
     taken.add(call.operands.subspan(1));
     std::vector<char*> outputs;
     for (const TensorView& result : call.results) outputs.push_back(result.as<char>());
@@ -137,8 +147,8 @@ struct ControlStep::Run {
   void while_loop() const {
     const size_t carried = count_attribute(call.node, 2);
     LoopState state(call.operands.first(carried));
-    RegionRun condition(*regions[0], bindings, interruption);
-    RegionRun body(*regions[1], bindings, interruption);
+    RegionRun condition = region(0);
+    RegionRun body = region(1);
     for (size_t i = 0; i < carried; ++i) {
       condition.add_place();
       body.add_place();
@@ -170,7 +180,7 @@ struct ControlStep::Run {
     const size_t carried = count_attribute(call.node, 2), captured = count_attribute(call.node, 3);
     const auto outside = call.operands.subspan(carried, captured);
     const int64_t turns = *call.operands[carried + captured].as<int64_t>();
-    RegionRun body(*regions[0], bindings, interruption);
+    RegionRun body = region(0);
     for (size_t i = 0; i < carried; ++i) body.add_place();
     body.add(outside);
     // What every turn begins with.
@@ -193,7 +203,7 @@ struct ControlStep::Run {
       state.turn();
     }
     LoopState cotangents(call.operands.subspan(carried + captured + 1));
-    RegionRun backward(*regions[1], bindings, interruption);
+    RegionRun backward = region(1);
     for (size_t i = 0; i < carried; ++i) backward.add_place();
     backward.add(outside);
     for (size_t i = 0; i < cotangents.size(); ++i) backward.add_place();
@@ -222,14 +232,18 @@ ControlStep::ControlStep(const Node& node) : form_(opdef(node).lowering().contro
     const auto* object = std::get_if<Ref<AttributeObject>>(&(*node.attributes())[i]);
     const auto* region = object ? dynamic_cast<const Region*>(object->get()) : nullptr;
     if (region == nullptr) continue;
-    Graph graph = region->copy();
-    regions_.push_back(std::make_unique<Executable>(lower(graph)));
+    Body& body = regions_.emplace_back();
+    body.recorded = region->copy();
+    for (const Ref<Node>& operation : body.recorded.nodes) {
+      body.operations.push_back(operation.get());
+    }
+    body.code = std::make_unique<Executable>(lower(body.recorded));
   }
 }
 
 bool ControlStep::may_fail() const {
   return std::any_of(regions_.begin(), regions_.end(),
-                     [](const auto& region) { return region->may_fail(); });
+                     [](const Body& region) { return region.code->may_fail(); });
 }
 
 void ControlStep::run(const KernelCall& call, std::span<const int64_t> bindings,

@@ -23,8 +23,15 @@ class ControlStep {
  private:
   struct Run;
 
+  // A region as it was recorded, and compiled.
+  struct Body {
+    Graph recorded;
+    std::vector<const Node*> operations;
+    std::unique_ptr<Executable> code;
+  };
+
   Control form_;
-  std::vector<std::unique_ptr<Executable>> regions_;
+  std::vector<Body> regions_;
 };
 
 }  // namespace lamella

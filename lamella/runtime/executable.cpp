@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstring>
 
+#include "lamella/base/activity.h"
 #include "lamella/base/host.h"
 #include "lamella/base/parallel.h"
 #include "lamella/device/pool.h"
@@ -12,6 +13,7 @@
 #include "lamella/runtime/control_step.h"
 #include "lamella/runtime/counters.h"
 #include "lamella/runtime/dump.h"
+#include "lamella/runtime/launch_work.h"
 #include "lamella/transform/lowering.h"
 #include "lamella/transform/prune.h"
 
@@ -25,11 +27,12 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-[[noreturn]] void fail_start(const Node& view, int64_t start, int64_t low, int64_t high) {
+[[noreturn]] void fail_start(const Node& view, const SourceLocation& line, int64_t start,
+                             int64_t low, int64_t high) {
   throw Error(ErrorKind::Index,
               fmt::format("[{}] start {} is out of range for {}: {} to {} are accepted",
                           view.op().name(), start, text(view.operand(0)->type()), low, high),
-              view.location());
+              line);
 }
 
 }  // namespace
@@ -69,7 +72,10 @@ Executable::Executable(Graph graph) : graph_(std::move(graph)) {
     for (const tile::Program& program : programs) programs_text += tile::print(program) + "\n";
     dump.write("4-tiles", programs_text);
   }
-  const auto kernels = tile::compile_all(programs, tile::native_instruction_set());
+  const auto kernels = [&] {
+    const ActivityScope busy(Activity::KernelCompile, static_cast<int64_t>(programs.size()));
+    return tile::compile_all(programs, tile::native_instruction_set());
+  }();
   for (size_t i = 0; i < kernels.size(); ++i) steps_[program_steps[i]].code = kernels[i];
   make_slots(fusion);
   report_.nodes = static_cast<int64_t>(graph_.nodes.size());
@@ -97,9 +103,11 @@ void Executable::make_slots(const Fusion& fusion) {
       slot.last_step = std::max(slot.last_step, static_cast<int>(i));
     }
   }
+  output_of_slot_.assign(slots_.size(), -1);
   for (const Ref<Value>& output : graph_.outputs) {
     const int slot = slot_of_.at(memory_owner(resolve_views(output.get()).base));
     slots_[static_cast<size_t>(slot)].output = true;
+    output_of_slot_[static_cast<size_t>(slot)] = static_cast<int>(output_slots_.size());
     output_slots_.push_back(slot);
   }
 }
@@ -145,6 +153,7 @@ Instance& Executable::instance(std::span<const int64_t> bindings,
   hasher.add(static_cast<uint64_t>(thread_count()));  // scratch memory is planned for as many
   const Hash128 key = hasher.digest();
   if (const auto found = instances_.find(key); found != instances_.end()) return *found->second;
+  const ActivityScope busy(Activity::MemoryPlan);
   if (instances_.size() >= kMostInstances) instances_.clear();
   Instance& made = *(instances_[key] = new_instance(bindings, arguments));
   report_.launches = static_cast<int64_t>(made.batches.size());
@@ -154,24 +163,34 @@ Instance& Executable::instance(std::span<const int64_t> bindings,
 }
 
 std::vector<Buffer> Executable::run(std::span<const int64_t> bindings,
-                                    std::span<InputArgument> arguments) {
+                                    std::span<InputArgument> arguments,
+                                    const RecordedRun& recorded) {
   std::vector<Buffer> outputs;
   with_instance(bindings, arguments, [&](Instance& sized) {
-    const std::vector<Buffer> made = execute(sized, bindings, arguments, {}, Interruption::Allowed);
+    const RunContext context{bindings, arguments, {}, recorded, Interruption::Allowed};
+    const std::vector<Buffer> made = execute(sized, context);
     counters().arena_bytes = sized.arena.bytes;
+    counters().arena_lower_bound = sized.arena.lower_bound;
     for (int output : output_slots_) {
       const size_t memory = sized.memory_of(static_cast<size_t>(output));
       const int input = slots_[memory].input;
-      outputs.push_back(input >= 0 ? arguments[static_cast<size_t>(input)].buffer : made[memory]);
+      if (input < 0) {
+        outputs.push_back(made[memory]);
+        continue;
+      }
+      const InputArgument& argument = arguments[static_cast<size_t>(input)];
+      if (argument.donated) change_holder(*argument.buffer.allocation, outputs.size(), context);
+      outputs.push_back(argument.buffer);
     }
   });
   return outputs;
 }
 
 void Executable::run_into(std::span<const int64_t> bindings, std::span<InputArgument> arguments,
-                          std::span<char* const> outputs, Interruption interruption) {
+                          std::span<char* const> outputs, Interruption interruption,
+                          const RecordedRun& recorded) {
   with_instance(bindings, arguments, [&](Instance& sized) {
-    execute(sized, bindings, arguments, outputs, interruption);
+    execute(sized, {bindings, arguments, outputs, recorded, interruption});
     for (size_t i = 0; i < output_slots_.size(); ++i) {
       const auto slot = static_cast<size_t>(output_slots_[i]);
       const auto bytes = static_cast<size_t>(sized.slot_bytes[slot]);
@@ -183,43 +202,42 @@ void Executable::run_into(std::span<const int64_t> bindings, std::span<InputArgu
   });
 }
 
-std::vector<Buffer> Executable::execute(Instance& sized, std::span<const int64_t> bindings,
-                                        std::span<InputArgument> arguments,
-                                        std::span<char* const> outputs, Interruption interruption) {
-  Ref<Allocation> arena;
-  if (sized.arena.bytes > 0) arena = cpu_pool().allocate(sized.arena.bytes, "arena");
+std::vector<Buffer> Executable::execute(Instance& sized, RunContext context) {
+  const Ref<Allocation> arena = make_arena(sized, context);
   // Where tensors without elements lie if there is no arena.
   alignas(64) static char nothing[64];
-  char* const arena_data = arena ? static_cast<char*>(arena->data()) : nothing;
-  std::vector<Buffer> made = place_slots(sized, arguments, outputs, arena_data);
-  fill_arguments(sized, arguments);
+  context.arena = arena ? static_cast<char*>(arena->data()) : nothing;
+  std::vector<Buffer> made = place_slots(sized, context);
+  fill_arguments(sized, context);
+  const Interruption asked = context.interruption;
+  LaunchListener* const listener = launch_listener();
   for (size_t b = 0; b < sized.batches.size(); ++b) {
     // Once memory of an input is written over, the run can no longer be undone: it goes on.
-    const bool allowed =
-        interruption == Interruption::Allowed && b <= sized.last_interruptible_batch;
+    const bool allowed = asked == Interruption::Allowed && b <= sized.last_interruptible_batch;
     if (allowed) poll_host();
-    launch(sized, sized.batches[b],
-           {bindings, arena_data, allowed ? Interruption::Allowed : Interruption::Held});
+    context.interruption = allowed ? Interruption::Allowed : Interruption::Held;
+    if (listener != nullptr) [[unlikely]] {
+      launch_heard(sized, b, context, *listener);
+    } else {
+      launch(sized, b, context);
+    }
   }
   return made;
 }
 
 // Gives every slot its memory; returns the buffers made for outputs.
-std::vector<Buffer> Executable::place_slots(Instance& sized, std::span<InputArgument> arguments,
-                                            std::span<char* const> outputs, char* arena) {
+std::vector<Buffer> Executable::place_slots(Instance& sized, const RunContext& context) {
   std::vector<Buffer> made(slots_.size());
   for (size_t slot = 0; slot < slots_.size(); ++slot) {
     const int input = slots_[sized.memory_of(slot)].input;
     if (input >= 0) {
-      sized.slot_data[slot] = arguments[static_cast<size_t>(input)].data();
+      sized.slot_data[slot] = context.arguments[static_cast<size_t>(input)].data();
     } else if (sized.arena_offset[slot] >= 0) {
-      sized.slot_data[slot] = arena + sized.arena_offset[slot];
-    } else if (!outputs.empty()) {
-      const auto place =
-          std::find(output_slots_.begin(), output_slots_.end(), static_cast<int>(slot));
-      sized.slot_data[slot] = outputs[static_cast<size_t>(place - output_slots_.begin())];
+      sized.slot_data[slot] = context.arena + sized.arena_offset[slot];
+    } else if (!context.outputs.empty()) {
+      sized.slot_data[slot] = context.outputs[static_cast<size_t>(output_of_slot_[slot])];
     } else {
-      made[slot] = cpu_pool().allocate(sized.slot_bytes[slot], "tensor");
+      made[slot] = cpu_pool().allocate(sized.slot_bytes[slot], holder_of(slot, context));
       sized.slot_data[slot] = static_cast<char*>(made[slot].data());
     }
   }
@@ -227,17 +245,19 @@ std::vector<Buffer> Executable::place_slots(Instance& sized, std::span<InputArgu
 }
 
 // Puts this run's pointers and numbers into the steps' arguments.
-void Executable::fill_arguments(Instance& sized, std::span<const InputArgument> arguments) const {
+void Executable::fill_arguments(Instance& sized, const RunContext& context) const {
   for (const auto& [number, input] : sized.number_inputs) {
-    sized.number_bits[static_cast<size_t>(number)] = arguments[static_cast<size_t>(input)].bits;
+    sized.number_bits[static_cast<size_t>(number)] =
+        context.arguments[static_cast<size_t>(input)].bits;
   }
   const auto data_at = [&](const Instance::Pointer& pointer) -> void* {
     if (pointer.slot < 0) return &sized.number_bits[static_cast<size_t>(pointer.number)];
     int64_t offset = pointer.offset;
     for (const auto& term : pointer.terms) {
       const auto number = static_cast<int64_t>(sized.number_bits[static_cast<size_t>(term.number)]);
-      if (number < term.low || number > term.high)
-        fail_start(*term.view, number, term.low, term.high);
+      if (number < term.low || number > term.high) {
+        fail_start(*term.view, context.recorded.line_of(*term.view), number, term.low, term.high);
+      }
       offset += number * term.factor;
     }
     return sized.slot_data[static_cast<size_t>(pointer.slot)] + offset;
@@ -254,9 +274,24 @@ void Executable::fill_arguments(Instance& sized, std::span<const InputArgument> 
   }
 }
 
-void Executable::launch(Instance& sized, const Instance::Batch& batch,
-                        const RunContext& context) const {
+void Executable::launch_heard(Instance& sized, size_t batch, const RunContext& context,
+                              LaunchListener& listener) const {
+  if (sized.work.empty()) sized.work.resize(sized.batches.size());
+  LaunchWork& work = sized.work[batch];
+  if (work.parts.empty()) work = work_of(steps_, sized, sized.batches[batch], context.bindings);
+  listener.begin({work.parts, context.recorded.operations, work.bytes});
+  try {
+    launch(sized, batch, context);
+  } catch (...) {
+    listener.end();
+    throw;
+  }
+  listener.end();
+}
+
+void Executable::launch(Instance& sized, size_t number, const RunContext& context) const {
   ++counters().launches;
+  const Instance::Batch& batch = sized.batches[number];
   const Step& step = steps_[batch.front()];
   const Instance::StepArguments& first = sized.steps[batch.front()];
   char* scratch = first.scratch_bytes > 0 ? context.arena + first.scratch_offset : nullptr;
@@ -273,7 +308,7 @@ void Executable::launch(Instance& sized, const Instance::Batch& batch,
         opdef(*step.kernel).lowering().kernel.run(call);
       }
     } catch (const Error& error) {
-      throw error.location().known() ? error : error.at(step.origin->location());
+      throw error.location().known() ? error : error.at(context.recorded.line_of(*step.kernel));
     }
   } else if (batch.size() == 1) {
     step.code->run(first.launch, scratch);

@@ -25,6 +25,21 @@ struct InputArgument {
   char* data() const { return memory != nullptr ? memory : static_cast<char*>(buffer.data()); }
 };
 
+// What a run stands for in the user's program: for errors, for the holders of its memory and for
+// profiles. A graph that is found again may stand for another line and layer than the one it was
+// compiled for.
+struct RecordedRun {
+  std::span<const Node* const> operations;  // by Provenance::operation
+  std::span<const Value* const> outputs;    // those the outputs are for; empty if not known
+
+  // The operation a node of the compiled graph was made for; the node itself if none is known.
+  const Node& operation_of(const Node& node) const {
+    const auto number = static_cast<size_t>(node.provenance().operation);
+    return number < operations.size() ? *operations[number] : node;
+  }
+  const SourceLocation& line_of(const Node& node) const { return operation_of(node).location(); }
+};
+
 // Whether a run may be ended by Ctrl-C: only as long as nothing of outside has been written.
 enum class Interruption : uint8_t { Allowed, Held };
 
@@ -48,10 +63,12 @@ class LAMELLA_API Executable {
   // Runs with symbol i bound to bindings[i]. `arguments` has one entry for each graph input;
   // buffers that were donated and reused are moved out of it. Returns a buffer for each output.
   // Throws without effect on any argument if a step fails.
-  std::vector<Buffer> run(std::span<const int64_t> bindings, std::span<InputArgument> arguments);
+  std::vector<Buffer> run(std::span<const int64_t> bindings, std::span<InputArgument> arguments,
+                          const RecordedRun& recorded);
   // The same with memory for each output, which must not be an argument's.
   void run_into(std::span<const int64_t> bindings, std::span<InputArgument> arguments,
-                std::span<char* const> outputs, Interruption interruption);
+                std::span<char* const> outputs, Interruption interruption,
+                const RecordedRun& recorded);
 
   // Whether a run can fail because of data.
   bool may_fail() const { return last_fallible_step_ >= 0; }
@@ -69,19 +86,28 @@ class LAMELLA_API Executable {
   // instance of its own.
   void with_instance(std::span<const int64_t> bindings, std::span<const InputArgument> arguments,
                      FunctionRef<void(Instance&)> run);
-  // One run with the memory of outputs as given, or made where none is; returns what was made.
-  std::vector<Buffer> execute(Instance& sized, std::span<const int64_t> bindings,
-                              std::span<InputArgument> arguments, std::span<char* const> outputs,
-                              Interruption interruption);
-  std::vector<Buffer> place_slots(Instance& sized, std::span<InputArgument> arguments,
-                                  std::span<char* const> outputs, char* arena);
-  void fill_arguments(Instance& sized, std::span<const InputArgument> arguments) const;
   struct RunContext {
     std::span<const int64_t> bindings;
-    char* arena;
+    std::span<InputArgument> arguments;
+    std::span<char* const> outputs;  // memory for each output; empty if it is to be made
+    const RecordedRun& recorded;
     Interruption interruption;
+    char* arena = nullptr;
   };
-  void launch(Instance& sized, const Instance::Batch& batch, const RunContext& context) const;
+  // One run; returns the buffers made for outputs.
+  std::vector<Buffer> execute(Instance& sized, RunContext context);
+  Ref<Allocation> make_arena(const Instance& sized, const RunContext& context) const;
+  std::vector<Buffer> place_slots(Instance& sized, const RunContext& context);
+  void fill_arguments(Instance& sized, const RunContext& context) const;
+  void launch(Instance& sized, size_t batch, const RunContext& context) const;
+  void launch_heard(Instance& sized, size_t batch, const RunContext& context,
+                    LaunchListener& listener) const;
+
+  Holder holder_of(size_t slot, const RunContext& context) const;
+  // Memory of an input is an output's now.
+  void change_holder(Allocation& allocation, size_t output, const RunContext& context) const;
+  // What lies in the arena when most of it is in use, the largest first.
+  std::vector<ArenaShare> arena_contents(const Instance& sized, const RunContext& context) const;
 
   Graph graph_;
   std::vector<Step> steps_;
@@ -89,6 +115,7 @@ class LAMELLA_API Executable {
   std::unordered_map<const Value*, int> slot_of_;
   std::unordered_map<const Value*, int> input_of_;
   std::vector<int> output_slots_;
+  std::vector<int> output_of_slot_;  // -1: it is none
   int last_fallible_step_ = -1;
   std::mutex mutex_;
   std::atomic<std::thread::id> runner_{};  // the thread that holds the mutex

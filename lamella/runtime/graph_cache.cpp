@@ -1,6 +1,7 @@
 // Finding and compiling graphs.
 #include "lamella/runtime/graph_cache.h"
 
+#include "lamella/base/activity.h"
 #include "lamella/base/logging.h"
 #include "lamella/runtime/counters.h"
 
@@ -42,6 +43,7 @@ RuntimeCounters& counters() {
 }
 
 std::shared_ptr<Executable> GraphCache::compile(LoweredCapture lowered) {
+  const ActivityScope busy(Activity::GraphCompile);
   ++counters().graphs;
   return std::make_shared<Executable>(std::move(lowered.graph));
 }
@@ -74,6 +76,7 @@ std::optional<GraphCache::Found> GraphCache::compile_symbolic(Structure& structu
 }
 
 GraphCache::Found GraphCache::find_or_compile(const Capture& captured) {
+  const ActivityScope busy(Activity::GraphLookup);
   std::lock_guard lock(mutex_);
   const Hash128 key = digest(captured.words);
   if (const auto entry = exact_.find(key);

@@ -8,6 +8,7 @@
 
 #include "lamella/device/tensor_view.h"
 #include "lamella/runtime/kernel_step.h"
+#include "lamella/runtime/launch_listener.h"
 #include "lamella/runtime/memory_plan.h"
 
 namespace lamella {
@@ -68,6 +69,8 @@ struct Instance {
 
   std::vector<uint64_t> number_bits;               // sizes are filled in, inputs come with each run
   std::vector<std::pair<int, int>> number_inputs;  // (number, graph input)
+
+  std::vector<LaunchWork> work;  // by batch; filled once somebody listens to launches
 
   // Filled at each run.
   std::vector<char*> slot_data;

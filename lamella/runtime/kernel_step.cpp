@@ -58,7 +58,7 @@ class TileStepBuilder {
     step_.extents.push_back(extent(axes_.vector));
     for (Node* node : group_.nodes) emit(*node);
     step_.program = std::move(builder).finish();
-    step_.origin = group_.nodes.back();
+    step_.nodes.assign(group_.nodes.begin(), group_.nodes.end());
     return std::move(step_);
   }
 
@@ -330,7 +330,7 @@ Step make_tile_step(const Fusion& fusion, size_t step) {
 Step make_kernel_step(Node& node) {
   Step step;
   step.kernel = &node;
-  step.origin = &node;
+  step.nodes = {&node};
   step.operand_count = node.operands().size();
   const auto add = [&](Value* value, tile::Access access) {
     const ViewedValue viewed = resolve_views(value);

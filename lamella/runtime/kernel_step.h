@@ -57,7 +57,7 @@ struct Step {
   std::shared_ptr<ControlStep> control;  // of a kernel node with regions
 
   std::vector<StepBuffer> buffers;  // a base that is a number is passed by value
-  const Node* origin = nullptr;     // for errors and reports: the last node of the step
+  std::vector<const Node*> nodes;   // all that the step computes, in program order
 };
 
 // The tile program and arguments of a fused group. The program is not compiled yet.

@@ -19,10 +19,11 @@ struct ArenaPlan {
   std::vector<int64_t> offsets;  // by slot, multiples of 64
   int64_t bytes = 0;             // of the whole arena
   int64_t lower_bound = 0;       // the largest sum of bytes alive at one step
+  int peak_step = 0;             // that step
 };
 
-// Places slots so that those alive at the same step never overlap: the largest first, each at the
-// lowest offset that is free for its whole life.
+// Places slots so that those alive at the same step never overlap, in little more than the lower
+// bound (finding the least is NP-hard). The same slots get the same places.
 LAMELLA_API ArenaPlan plan_arena(const std::vector<PlannedSlot>& slots);
 
 }  // namespace lamella

@@ -3,6 +3,7 @@
 
 #include <cstring>
 
+#include "lamella/base/activity.h"
 #include "lamella/device/pool.h"
 #include "lamella/kernels/copy.h"
 #include "lamella/runtime/counters.h"
@@ -31,6 +32,7 @@ CpuRuntime& CpuRuntime::instance() {
 
 void CpuRuntime::run(std::span<const Ref<Node>> nodes,
                      FunctionRef<int64_t(const Value&)> journal_references) {
+  const ActivityScope busy(Activity::Flush, static_cast<int64_t>(nodes.size()));
   ++counters().flushes;
   const Capture captured = capture(nodes);
   if (captured.outputs.empty()) return;
@@ -46,14 +48,15 @@ void CpuRuntime::run(std::span<const Ref<Node>> nodes,
     arguments[i].donated = may_be_overwritten(leaf, captured.leaf_kept[i], references);
     arguments[i].buffer = leaf.buffer();
   }
-  std::vector<Buffer> results = found.executable->run(found.bindings, arguments);
+  std::vector<Buffer> results = found.executable->run(
+      found.bindings, arguments, {.operations = captured.nodes, .outputs = captured.outputs});
   for (size_t i = 0; i < results.size(); ++i) captured.outputs[i]->fulfil(std::move(results[i]));
 }
 
 Buffer CpuRuntime::row_major(const Value& value) {
   const TensorType& type = value.type();
   if (value.is_number()) {
-    Buffer buffer = allocate(size_of(type.dtype), "number");
+    Buffer buffer = allocate(size_of(type.dtype), {"number", {}, type});
     const uint64_t bits = value.scalar_bits();
     std::memcpy(buffer.data(), &bits, static_cast<size_t>(size_of(type.dtype)));
     return buffer;
@@ -66,15 +69,15 @@ Buffer CpuRuntime::row_major(const Value& value) {
   for (Dim stride : strides_of(type)) from.strides.push_back(stride.value());
   to.sizes = from.sizes;
   for (Dim stride : strides_of(dense)) to.strides.push_back(stride.value());
-  Buffer buffer =
-      allocate(element_count(type.shape).value() * size_of(type.dtype), "row-major copy");
+  Buffer buffer = allocate(element_count(type.shape).value() * size_of(type.dtype),
+                           {"row-major copy", {}, dense});
   to.data = buffer.data();
   kernels::copy(from, to);
   return buffer;
 }
 
-Buffer CpuRuntime::allocate(int64_t bytes, const char* tag) {
-  return cpu_pool().allocate(bytes, tag);
+Buffer CpuRuntime::allocate(int64_t bytes, const Holder& holder) {
+  return cpu_pool().allocate(bytes, holder);
 }
 
 }  // namespace lamella

@@ -13,7 +13,7 @@ class LAMELLA_API CpuRuntime final : public RuntimeInterface {
   void run(std::span<const Ref<Node>> nodes,
            FunctionRef<int64_t(const Value&)> journal_references) override;
   Buffer row_major(const Value& value) override;
-  Buffer allocate(int64_t bytes, const char* tag) override;
+  Buffer allocate(int64_t bytes, const Holder& holder) override;
 
   GraphCache& graphs() { return graphs_; }
 

@@ -134,7 +134,7 @@ void Model::fit(int64_t epoch, const Ref<data::Dataset>& train_dataset,
       if (!row) break;
       ++params.cur_step_num;
       tell(*context, Turn::StepBegin);
-      params.net_outputs = (*train_network_)(tensors_of(*row));
+      params.net_outputs = train_network_->call(tensors_of(*row), options.train.called_from);
       tell(*context, Turn::StepEnd);
     }
     if (GradientAccumulation* const sums = train_network_->accumulation()) sums->finish();

@@ -25,6 +25,9 @@ struct TrainOptions {
   int64_t initial_epoch = 0;       // epochs already made
   // Where to go on, for a run that was stopped: what train::resume gave.
   std::optional<RunState> resume = {};
+  // The program's line, that operations of a step are said to come from which no line of its own
+  // cells made.
+  SourceLocation called_from = {};
 };
 
 struct FitOptions {

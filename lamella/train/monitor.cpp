@@ -6,6 +6,8 @@
 #include <sstream>
 
 #include "lamella/base/system/files.h"
+#include "lamella/device/pool.h"
+#include "lamella/ir/window.h"
 
 namespace lamella::train {
 
@@ -100,6 +102,25 @@ void LossTrace::on_train_step_end(RunContext& context) {
   const CallbackParams& params = context.original_args();
   entries_.push_back({params.cur_step_num, static_cast<float>(loss_of(params))});
   if (file_) file_->write(line_of(entries_.back()));
+}
+
+MemoryMonitor::MemoryMonitor(int64_t interval) : interval_(interval) {
+  if (interval < 1) {
+    fail(ErrorKind::Value, "[MemoryMonitor] interval must be at least 1, got {}", interval);
+  }
+}
+
+void MemoryMonitor::on_train_step_end(RunContext& context) {
+  const CallbackParams& params = context.original_args();
+  if (params.cur_step_num % interval_ != 0) return;
+  Window::of_thread().flush();
+  const MemoryStatistics memory = cpu_pool().statistics();
+  const auto mebibytes = [](int64_t bytes) { return static_cast<double>(bytes) / (1 << 20); };
+  fmt::print(
+      "epoch: {} step: {}, memory used: {:.1f} MiB, peak: {:.1f} MiB, reserved: {:.1f} MiB\n",
+      params.cur_epoch_num, params.step_in_epoch(), mebibytes(memory.used),
+      mebibytes(memory.peak_used), mebibytes(memory.reserved));
+  std::fflush(stdout);
 }
 
 SummaryMonitor::SummaryMonitor(const std::string& folder, int64_t every_steps)

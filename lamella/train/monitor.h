@@ -1,4 +1,4 @@
-// Callbacks that show a run: a progress bar, every step's loss, curves for TensorBoard.
+// Callbacks that show a run: a progress bar, every step's loss, memory, curves for TensorBoard.
 #pragma once
 
 #include <memory>
@@ -55,6 +55,16 @@ class LAMELLA_API LossTrace : public Callback {
   std::string path_;
   std::unique_ptr<FileWriter> file_;
   std::vector<Entry> entries_;
+};
+
+// Prints memory in use and its peak every so many steps, in MiB of the pool of host memory.
+class LAMELLA_API MemoryMonitor : public Callback {
+ public:
+  explicit MemoryMonitor(int64_t interval = 1);
+  void on_train_step_end(RunContext& context) override;
+
+ private:
+  int64_t interval_;
 };
 
 // Curves for TensorBoard: "loss/train" and "learning_rate" at steps, the metrics at epochs.

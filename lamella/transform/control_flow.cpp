@@ -75,7 +75,7 @@ class Replay {
   }
 
   void run(std::span<const Ref<Node>> nodes) {
-    const char* outer = current_layer();
+    const ProvenanceScope outer;
     for (const Ref<Node>& node : nodes) {
       Tensors operands;
       std::vector<Value*> pointers;
@@ -83,14 +83,13 @@ class Replay {
         operands.push_back(of(operand));
         pointers.push_back(operands.back().value().get());
       }
-      set_current_layer(node->layer());
+      set_current_provenance(node->provenance());
       const Results results =
           current_recorder().record(node->op(), pointers, node->attributes_ref(), node->location());
       for (size_t i = 0; i < results.size(); ++i) {
         if (made_.find(node->result(i)) == nullptr) set(node->results()[i], Tensor(results[i]));
       }
     }
-    set_current_layer(outer);
   }
 
   Tensor of(const Ref<Value>& value) const {

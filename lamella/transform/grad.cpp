@@ -1,6 +1,7 @@
 // The walk from results back to operands.
 #include "lamella/transform/grad.h"
 
+#include "lamella/ir/call_site.h"
 #include "lamella/ir/window.h"
 #include "lamella/ops/custom_gradient.h"
 #include "lamella/ops/functions.h"
@@ -101,6 +102,7 @@ void walk_back(Cotangents& cotangents, std::span<Value* const> wrt, size_t first
       if (is_float(result->type().dtype)) depends.insert(result.get());
     }
   }
+  const ProvenanceScope outer;
   for (size_t i = nodes.size(); i-- > 0;) {
     const Node& node = *nodes[i];
     if (!on_the_way[i]) continue;
@@ -117,10 +119,10 @@ void walk_back(Cotangents& cotangents, std::span<Value* const> wrt, size_t first
     for (const Ref<Value>& operand : node.operands()) {
       needed.push_back(depends.contains(operand.get()) && is_float(operand->type().dtype));
     }
-    const char* layer = current_layer();
-    set_current_layer(node.layer());
+    // Gradients belong to the layer and the line whose gradients they are.
+    set_current_provenance({.layer = node.layer(), .phase = Phase::Backward});
+    const CallSiteScope line(node.location());
     const std::vector<Tensor> gradients = gradients_of(node, std::move(arriving), needed);
-    set_current_layer(layer);
     for (size_t o = 0; o < gradients.size(); ++o) {
       if (gradients[o].defined()) accumulate(cotangents, node.operand(o), gradients[o]);
     }
@@ -150,6 +152,7 @@ class CustomRule final : public CustomGradientRule {
       results.push_back(call.operand(i));
       cotangents.push_back(call.cotangent(i - operand_count_));
     }
+    const CallSiteScope own_lines({});
     const WrittenNumbers given(false);  // by the user, who may give others next time
     const std::vector<Tensor> gradients = backward_(operands, results, cotangents);
     if (gradients.size() != operand_count_) {

@@ -130,7 +130,12 @@ Graph lower(const Graph& graph) {
     const auto found = made.find(value.get());
     return found == made.end() ? value : found->second;
   };
+  const ProvenanceScope outer;
+  int32_t number = 0;
   for (const Ref<Node>& node : graph.nodes) {
+    Provenance provenance = node->provenance();
+    provenance.operation = number++;
+    set_current_provenance(provenance);
     std::vector<Ref<Value>> held;
     std::vector<Value*> operands;
     for (const Ref<Value>& operand : node->operands()) {

@@ -34,7 +34,7 @@ class LAMELLA_API LoweringRecorder final : public Recorder {
 };
 
 // The graph with its composites expanded, equal nodes shared and dead ones removed. Its inputs are
-// those of `graph`.
+// those of `graph`; its nodes' provenance counts the nodes of `graph`.
 LAMELLA_API Graph lower(const Graph& graph);
 
 // What `op` of these operands simplifies to, bit for bit; nothing if it does not.

@@ -70,6 +70,7 @@ void prune_regions(Graph& graph) {
     }
     std::vector<TensorType> types;
     for (const size_t i : kept) types.push_back(node->result(i)->type());
+    const ProvenanceScope scope(node->provenance());
     Ref<Node> made = Node::make(node->op(), operands, attributes, types, node->location());
     for (size_t i = 0; i < kept.size(); ++i) {
       replaced[node->result(kept[i])] = made->results()[i];

@@ -202,6 +202,8 @@ class Legalizer {
                                                 lies_row_major(*viewed.base)))) {
       return value;
     }
+    const Node* producer = value->producer();
+    const ProvenanceScope scope(producer == nullptr ? Provenance() : producer->provenance());
     return copy(value, value->type().layout);
   }
 
@@ -251,6 +253,7 @@ class Legalizer {
   }
 
   void legalize(const Ref<Node>& node) {
+    const ProvenanceScope scope(node->provenance());
     const Lowering& lowering = opdef(*node).lowering();
     std::vector<Ref<Value>> operands;
     bool changed = false;

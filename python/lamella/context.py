@@ -70,6 +70,10 @@ def set_context(**kwargs):
             set_graph_mode(value == GRAPH_MODE)
         if name == "pynative_synchronize":
             _native.set_window(1 if value else 0)
+        if name == "max_device_memory":
+            from lamella.runtime import set_memory
+
+            set_memory(max_size=value)
         _settings[name] = value
 
 

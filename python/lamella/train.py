@@ -36,6 +36,13 @@ class TimeMonitor(_train.TimeMonitor):
         super().__init__(data_size or 0)
 
 
+class MemoryMonitor(_train.MemoryMonitor):
+    """Prints memory in use and its peak every `interval` steps."""
+
+    def __init__(self, interval=1):
+        super().__init__(interval)
+
+
 class History(_train.History):
     """Keeps each epoch's loss and metrics."""
 

@@ -6,6 +6,7 @@
 #include "python/src/dtype_object.h"
 #include "python/src/errors.h"
 #include "python/src/host_lock.h"
+#include "python/src/source_location.h"
 #include "python/src/tensor_object.h"
 
 #include "lamella/ir/runtime_interface.h"
@@ -179,11 +180,15 @@ Tensor copy_from_buffer(PyObject* object, std::optional<DType> meaning) {
     fail(ErrorKind::Type, "[tensor] elements of format '{}' cannot be held", view->format);
   }
   const Shape shape = shape_of(*view.get());
-  Buffer buffer = runtime().allocate(view->len, "tensor");
+  // Looking for the line takes longer than copying a few elements.
+  constexpr Py_ssize_t kWorthALine = 64 << 10;
+  const TensorType type{*dtype, Layout::RowMajor, shape};
+  const SourceLocation line = view->len < kWorthALine ? SourceLocation() : caller_location();
+  Buffer buffer = runtime().allocate(view->len, {"tensor", line, type});
   if (view->len > 0 && PyBuffer_ToContiguous(buffer.data(), view.get(), view->len, 'C') != 0) {
     throw_python_error();
   }
-  Ref<Value> value = Value::from_buffer({*dtype, Layout::RowMajor, shape}, std::move(buffer));
+  Ref<Value> value = Value::from_buffer(type, std::move(buffer));
   if (Tracer* tracer = Tracer::current()) tracer->constant(value);
   return Tensor(std::move(value));
 }

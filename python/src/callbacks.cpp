@@ -149,6 +149,7 @@ void add_callbacks(nb::module_& module) {
       .def(nb::init<>());
   callback_class<train::LossMonitor, Callback>(module, "LossMonitor").def(nb::init<int64_t>());
   callback_class<train::TimeMonitor, Callback>(module, "TimeMonitor").def(nb::init<int64_t>());
+  callback_class<train::MemoryMonitor, Callback>(module, "MemoryMonitor").def(nb::init<int64_t>());
   callback_class<train::History, Callback>(module, "History")
       .def(nb::init<>())
       .def_prop_ro("_epochs", &train::History::epochs)

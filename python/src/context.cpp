@@ -1,12 +1,14 @@
 // The window and its counters, as Python sees them.
 #include "python/src/context.h"
 
+#include <optional>
 #include <string>
 
 #include "python/src/host_lock.h"
 #include "python/src/source_location.h"
 #include <nanobind/stl/string.h>
 
+#include "lamella/ir/call_site.h"
 #include "lamella/ir/window.h"
 #include "lamella/runtime/counters.h"
 
@@ -14,7 +16,25 @@ namespace nb = nanobind;
 
 namespace lamella::python {
 
+namespace {
+
+// The user's line as the source of what library code makes, for a `with` statement.
+class CallSite {
+ public:
+  void enter() { scope_.emplace(caller_location()); }
+  void exit(const nb::args&) { scope_.reset(); }
+
+ private:
+  std::optional<CallSiteScope> scope_;
+};
+
+}  // namespace
+
 void add_context(nb::module_& module) {
+  nb::class_<CallSite>(module, "CallSite")
+      .def(nb::init<>())
+      .def("__enter__", &CallSite::enter)
+      .def("__exit__", &CallSite::exit);
   module.def("version", [] { return LAMELLA_VERSION; }, "The version of this build.");
   module.def(
       "flush",
@@ -50,6 +70,7 @@ void add_context(nb::module_& module) {
         row["graph_hits"] = now.graph_hits;
         row["launches"] = now.launches;
         row["arena_bytes"] = now.arena_bytes;
+        row["arena_lower_bound"] = now.arena_lower_bound;
         return row;
       },
       "What the runtime has done so far.");

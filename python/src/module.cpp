@@ -14,6 +14,7 @@
 #include "python/src/jit.h"
 #include "python/src/object_reference.h"
 #include "python/src/parameter_object.h"
+#include "python/src/profile.h"
 #include "python/src/random.h"
 #include "python/src/selection.h"
 #include "python/src/tensor_object.h"
@@ -60,4 +61,8 @@ NB_MODULE(_native, module) {
   bind::add_callbacks(train);
   bind::add_metrics(train);
   bind::add_train(train);
+  nanobind::module_ profile = module.def_submodule("profile");
+  bind::add_profiler(profile);
+  nanobind::module_ memory = module.def_submodule("memory");
+  bind::add_memory(memory);
 }

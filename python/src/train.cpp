@@ -3,6 +3,7 @@
 
 #include "python/src/cell.h"
 #include "python/src/dataset.h"
+#include "python/src/source_location.h"
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
@@ -135,7 +136,8 @@ void fit(train::Model& self, int64_t epoch, const DatasetHandle* dataset,
                                       .dataset_sink_mode = sink,
                                       .sink_size = sink_size,
                                       .initial_epoch = initial_epoch,
-                                      .resume = {}},
+                                      .resume = {},
+                                      .called_from = caller_location()},
                             .valid_frequency = valid_frequency};
   const HostReleased released;
   if (!resume_from.empty()) options.train.resume = resume_from_newest(self, resume_from);

@@ -104,13 +104,70 @@ TEST(MemoryPool, OutOfMemoryNamesTheHoldersAndLeavesThePoolUsable) {
     FAIL() << "nothing was thrown";
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::Memory);
-    EXPECT_THAT(error.what(), HasSubstr("5.0 MiB (5242880 bytes) asked, 6.0 MiB in use"));
+    EXPECT_THAT(error.what(),
+                HasSubstr("5.0 MiB (5242880 bytes) asked for activations, 6.0 MiB in use"));
     EXPECT_THAT(error.what(), HasSubstr("of at most 10.0 MiB"));
     EXPECT_THAT(error.what(), HasSubstr("held by weights 6.0 MiB, bias 2.0 KiB"));
     EXPECT_THAT(error.what(), Not(HasSubstr("freed")));
   }
   EXPECT_NE(pool.allocate(3 << 20)->data(), nullptr);
   EXPECT_NE(pool.allocate(100)->data(), nullptr);
+}
+
+TEST(MemoryPool, ReportsHoldersWithShapeAndLineAndAddsUpEqualOnes) {
+  MemoryPool pool({.limit = 10 << 20});
+  const TensorType type{DType::Float32, Layout::RowMajor, {512, 1024}};
+  std::vector<Ref<Allocation>> held;
+  for (int i = 0; i < 3; ++i)
+    held.push_back(pool.allocate(2 << 20, {"conv2d", {"train.py", 31}, type}));
+  held[0]->rename_holder("conv1.weight");
+  try {
+    pool.allocate(5 << 20, {"exp", {"train.py", 40}, type});
+    FAIL() << "nothing was thrown";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("asked for exp f32[512,1024] (train.py:40)"));
+    EXPECT_THAT(error.what(), HasSubstr("held by 2 x conv2d f32[512,1024] (train.py:31) 4.0 MiB, "
+                                        "conv1.weight f32[512,1024] (train.py:31) 2.0 MiB"));
+    EXPECT_EQ(error.location().line, 40);
+  }
+}
+
+TEST(MemoryPool, TakesAnotherLimitWhileItIsUsed) {
+  MemoryPool pool({.limit = 10 << 20});
+  const Ref<Allocation> kept = pool.allocate(6 << 20);
+  pool.set_limit(20 << 20);
+  {
+    const Ref<Allocation> more = pool.allocate(12 << 20);
+  }
+  EXPECT_EQ(pool.limit(), 20 << 20);
+  EXPECT_GE(pool.statistics().peak_reserved, 18 << 20);
+  pool.set_limit(7 << 20);
+  EXPECT_THROW(pool.allocate(5 << 20), Error);
+  EXPECT_NE(pool.allocate(1 << 19)->data(), nullptr);
+  EXPECT_THROW(pool.set_limit(-1), Error);
+  pool.compact();
+  pool.reset_peak_reserved();
+  EXPECT_EQ(pool.statistics().peak_reserved, pool.statistics().reserved);
+}
+
+TEST(MemoryPool, TellsAListenerOfEveryAllocation) {
+  struct Listener final : AllocationListener {
+    void allocated(const Allocation& made) noexcept override { bytes += made.size(); }
+    void released(const Allocation& freed) noexcept override { bytes -= freed.size(); }
+    int64_t bytes = 0;
+  };
+  Listener listener;
+  MemoryPool pool;
+  pool.set_listener(&listener);
+  const Ref<Allocation> kept = pool.allocate(100);
+  {
+    const Ref<Allocation> gone = pool.allocate(1 << 20);
+  }
+  EXPECT_EQ(listener.bytes, 100);
+  pool.set_listener(nullptr);
+  const Ref<Allocation> unheard = pool.allocate(50);
+  EXPECT_EQ(listener.bytes, 100);
+  EXPECT_EQ(pool.live().size(), 2u);
 }
 
 TEST(MemoryPool, GivesCachedMemoryBackBeforeItFails) {

@@ -154,5 +154,24 @@ TEST_F(Failure, NamesTheOperatorTheIndexAndTheLine) {
   }
 }
 
+// The second gather finds the graph of the first one.
+TEST(Failure, NamesTheLineOfThisUseOfAGraph) {
+  const Tensor table = Tensor::from_vector<float>({3, 1}, {1, 2, 3});
+  const auto line_of_failure = [&](const Tensor& row) {
+    try {
+      row.wait();
+    } catch (const Error& error) {
+      return error.location().line;
+    }
+    return 0;
+  };
+  const Tensor indices = Tensor::from_vector<int32_t>({1}, {7});
+  const int line = __LINE__ + 1;
+  const Tensor first = ops::gather(table, indices, 0);
+  EXPECT_EQ(line_of_failure(first), line);
+  const Tensor second = ops::gather(table, indices, 0);
+  EXPECT_EQ(line_of_failure(second), line + 2);
+}
+
 }  // namespace
 }  // namespace lamella

@@ -10,8 +10,8 @@ namespace {
 class CpuDevice final : public Device {
  public:
   std::string_view name() const override { return "cpu"; }
-  Ref<Allocation> allocate(int64_t size, const char* tag) override {
-    return cpu_pool().allocate(size, tag);
+  Ref<Allocation> allocate(int64_t size, const Holder& holder) override {
+    return cpu_pool().allocate(size, holder);
   }
   void copy(void* to, const void* from, int64_t size) override {
     if (size > 0) std::memcpy(to, from, static_cast<size_t>(size));

@@ -11,20 +11,20 @@ namespace {
 
 class NullAllocation final : public Allocation {
  public:
-  NullAllocation(AllocationOwner& owner, int64_t address, int64_t size, const char* tag)
+  NullAllocation(AllocationOwner& owner, int64_t address, int64_t size, const Holder& holder)
       : Allocation(owner) {
     data_ = reinterpret_cast<void*>(static_cast<intptr_t>(address));
     size_ = size;
-    tag_ = tag;
+    holder_ = holder;
   }
 };
 
 }  // namespace
 
-Ref<Allocation> NullDevice::allocate(int64_t size, const char* tag) {
+Ref<Allocation> NullDevice::allocate(int64_t size, const Holder& holder) {
   if (size < 0) fail(ErrorKind::Value, "[allocate] size must not be negative, got {}", size);
   const int64_t extent = (std::max<int64_t>(size, 1) + 63) / 64 * 64;
-  auto* allocation = new NullAllocation(*this, next_address_.fetch_add(extent), size, tag);
+  auto* allocation = new NullAllocation(*this, next_address_.fetch_add(extent), size, holder);
   const int64_t used = used_.fetch_add(size) + size;
   int64_t peak = peak_;
   while (used > peak && !peak_.compare_exchange_weak(peak, used)) {

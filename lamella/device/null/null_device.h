@@ -12,7 +12,7 @@ namespace lamella {
 class LAMELLA_API NullDevice final : public Device, private AllocationOwner {
  public:
   std::string_view name() const override { return "null"; }
-  Ref<Allocation> allocate(int64_t size, const char* tag = nullptr) override;
+  Ref<Allocation> allocate(int64_t size, const Holder& holder = {}) override;
   void copy(void* to, const void* from, int64_t size) override;
   void synchronize() override;
   MemoryStatistics statistics() const override;

@@ -16,13 +16,41 @@ from lamella.context import (
     set_device,
 )
 from lamella.jit import JitConfig, jit, jit_class, ms_class, ms_function
-from lamella.mindspore import amp, boost, common, context, dataset, mint, nn, numpy, ops, train
+from lamella.mindspore import (
+    amp,
+    boost,
+    common,
+    context,
+    dataset,
+    mint,
+    nn,
+    numpy,
+    ops,
+    profiler,
+    runtime,
+    train,
+)
 from lamella.mindspore.common import dtype
 from lamella.mindspore.common.dtype import *
 from lamella.mindspore.common.tensor import from_numpy, is_tensor, tensor
 from lamella.names import missing
 from lamella.nn.parameter import Parameter, ParameterTuple
+from lamella.profiler import Profiler
 from lamella.random import get_seed, set_seed
+from lamella.runtime import (
+    empty_cache,
+    max_memory_allocated,
+    max_memory_reserved,
+    memory_allocated,
+    memory_reserved,
+    memory_stats,
+    memory_summary,
+    reset_max_memory_allocated,
+    reset_max_memory_reserved,
+    reset_peak_memory_stats,
+    set_memory,
+    synchronize,
+)
 from lamella.train import (
     Callback,
     CheckpointConfig,

@@ -533,7 +533,8 @@ def layer(kind):
 
     @functools.wraps(made)
     def __init__(self, *args, **kwargs):  # noqa: N807
-        made(self, *args, **kwargs)
+        with _native.CallSite():  # parameters are the user's, made at this line
+            made(self, *args, **kwargs)
         self.__dict__["_made_with"] = (args, kwargs)
 
     kind.__init__ = __init__

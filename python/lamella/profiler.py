@@ -1,0 +1,176 @@
+"""The profiler with MindSpore's arguments: where a program's time and memory went.
+
+Options that steer what other devices record are accepted and change nothing here: operators, layers
+and source lines are always recorded.
+"""
+
+import enum
+import json
+import os
+
+from lamella import _native
+
+
+class ProfilerLevel(enum.Enum):
+    """How much is recorded; here always everything."""
+
+    LevelNone = "LevelNone"
+    Level0 = "Level0"
+    Level1 = "Level1"
+    Level2 = "Level2"
+
+
+class ProfilerActivity(enum.Enum):
+    """Which devices are recorded; here the CPU."""
+
+    NPU = "NPU"
+    GPU = "GPU"
+    CPU = "CPU"
+
+
+class AicoreMetrics(enum.Enum):
+    """Counters of the Ascend AI core; not recorded here."""
+
+    PipeUtilization = "PipeUtilization"
+    ArithmeticUtilization = "ArithmeticUtilization"
+    Memory = "Memory"
+    MemoryL0 = "MemoryL0"
+    MemoryUB = "MemoryUB"
+    ResourceConflictRatio = "ResourceConflictRatio"
+    L2Cache = "L2Cache"
+    MemoryAccess = "MemoryAccess"
+    AiCoreNone = "None"
+
+
+class ExportType(enum.Enum):
+    """The form of the results; here always text."""
+
+    Db = "db"
+    Text = "text"
+
+
+class HostSystem(enum.Enum):
+    """Figures of the host system; not recorded here."""
+
+    CPU = "cpu"
+    MEM = "mem"
+    DISK = "disk"
+    NETWORK = "network"
+    OSRT = "osrt"
+
+
+class schedule:  # noqa: N801 (MindSpore's name)
+    """Which steps are recorded: after skip_first steps, cycles of wait, warmup and active ones."""
+
+    def __init__(self, *, wait, active, warmup=0, repeat=0, skip_first=0):
+        self.wait, self.active, self.warmup = wait, active, warmup
+        self.repeat, self.skip_first = repeat, skip_first
+
+    def _numbers(self):
+        return (self.wait, self.warmup, self.active, self.repeat, self.skip_first)
+
+
+def tensorboard_trace_handler(dir_name=None, worker_name=None, analyse_flag=True, async_mode=False):
+    """What to do at the end of each cycle of a schedule: write the results into dir_name."""
+
+    def handler(profiler):
+        if analyse_flag:
+            profiler._write(dir_name)
+
+    return handler
+
+
+class _ExperimentalConfig:
+    """Options for other devices: accepted."""
+
+    def __init__(self, profiler_level=ProfilerLevel.Level0, aic_metrics=AicoreMetrics.AiCoreNone,
+                 l2_cache=False, mstx=False, data_simplification=True, export_type=None,
+                 mstx_domain_include=None, mstx_domain_exclude=None, sys_io=False,
+                 sys_interconnection=False, host_sys=None):  # fmt: skip
+        self.profiler_level = profiler_level
+
+
+class Profiler(_native.profile.Profiler):
+    """Records from its start to its stop; `analyse` writes the results into output_path.
+
+    The folder then holds timeline.json (for ui.perfetto.dev and chrome://tracing), tables of time by
+    operator, layer and source line, a summary, and with profile_memory memory over time.
+    """
+
+    def __init__(self, *, start_profile=True, output_path="./data", schedule=None,
+                 on_trace_ready=None, profile_memory=False, **options):  # fmt: skip
+        numbers = None if schedule is None else schedule._numbers()
+        super().__init__(os.path.abspath(os.fspath(output_path)), bool(profile_memory), numbers)
+        self._output_path = os.path.abspath(os.fspath(output_path))
+        self._scheduled = schedule is not None
+        self._on_trace_ready = on_trace_ready
+        self._metadata = {}
+        if start_profile:
+            self.start()
+
+    def __enter__(self):
+        self.start()
+        return self
+
+    def __exit__(self, *error):
+        self.stop()
+        if error[0] is None:
+            self.analyse()
+
+    def analyse(self, offline_path=None, pretty=False, step_list=None, mode="sync"):
+        """Stops, and writes what was recorded."""
+        if offline_path is not None or step_list is not None:
+            raise NotImplementedError(
+                "[Profiler.analyse] offline_path and step_list are not provided by Lamella: what "
+                "this profiler recorded is written; a schedule chooses steps"
+            )
+        if mode not in ("sync", "async"):
+            raise ValueError(f"[Profiler.analyse] mode must be 'sync' or 'async', got {mode!r}")
+        self._write(None)
+
+    def op_analyse(self, op_name, device_id=None):
+        """The figures of an operator, or of a list of them, as JSON text; times in seconds."""
+        names = [op_name] if isinstance(op_name, str) else list(op_name)
+        self.stop()
+        return json.dumps([row for row in self.cost_table("operator") if row["name"] in names])
+
+    def add_metadata(self, key, value):
+        """Keeps a text beside the results, in profiler_metadata.json."""
+        self._metadata[str(key)] = str(value)
+
+    def add_metadata_json(self, key, value):
+        """Keeps JSON text beside the results, in profiler_metadata.json."""
+        self._metadata[str(key)] = json.loads(value)
+
+    def _write(self, path):
+        self._analyse(None if path is None else os.path.abspath(os.fspath(path)))
+        if self._metadata:
+            folder = self._output_path if path is None else path
+            with open(os.path.join(folder, "profiler_metadata.json"), "w") as file:
+                json.dump(self._metadata, file, indent=1)
+
+    def _cycle_ended(self):
+        if self._on_trace_ready is not None:
+            self._on_trace_ready(self)
+
+
+class profile(Profiler):  # noqa: N801 (MindSpore's name)
+    """A profiler for a `with` statement; on_trace_ready receives the results of each cycle."""
+
+    def __init__(self, activities=None, with_stack=False, profile_memory=False, data_process=False,
+                 parallel_strategy=False, start_profile=True, hbm_ddr=False, pcie=False,
+                 sync_enable=True, record_shapes=False, schedule=None, on_trace_ready=None,
+                 experimental_config=None):  # fmt: skip
+        super().__init__(
+            start_profile=start_profile, schedule=schedule, on_trace_ready=on_trace_ready,
+            profile_memory=profile_memory,
+        )  # fmt: skip
+
+    def __exit__(self, *error):
+        self.stop()
+        if error[0] is not None:
+            return
+        if self._on_trace_ready is None:
+            self.analyse()
+        elif not self._scheduled:  # all that was recorded is the one cycle
+            self._on_trace_ready(self)

@@ -1,0 +1,216 @@
+// What is recorded: every launch with the operations of the program it computes, in their layers,
+// phases and lines.
+#include <set>
+
+#include "tests/training_networks.h"
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "lamella/ops/tensor_operators.h"
+#include "lamella/profile/cost_table.h"
+#include "lamella/profile/memory_history.h"
+#include "lamella/profile/profiler.h"
+#include "lamella/profile/recorder.h"
+
+namespace lamella::profile {
+namespace {
+
+using testing::Contains;
+using testing::HasSubstr;
+using testing_support::Training;
+
+Recording record(const std::function<void()>& program, Memory memory = Memory::Ignored) {
+  Window::of_thread().flush();
+  start_recording(memory);
+  program();
+  Window::of_thread().flush();
+  return stop_recording();
+}
+
+std::vector<const LaunchKind*> launches(const Recording& recording) {
+  std::vector<const LaunchKind*> all;
+  for (const ThreadRecord& thread : recording.threads) {
+    for (const Span& span : thread.spans) {
+      if (span.launch >= 0) all.push_back(&thread.launches[static_cast<size_t>(span.launch)]);
+    }
+  }
+  return all;
+}
+
+std::set<std::string> names(const std::vector<CostRow>& rows) {
+  std::set<std::string> all;
+  for (const CostRow& row : rows) all.insert(row.name);
+  return all;
+}
+
+const CostRow& row(const std::vector<CostRow>& rows, const std::string& name) {
+  for (const CostRow& candidate : rows) {
+    if (candidate.name == name) return candidate;
+  }
+  throw std::runtime_error("no row " + name);
+}
+
+TEST(Recording, SharesAFusedKernelAmongItsOperationsByTheirCost) {
+  const Tensor x = ops::normal({64, 100}), y = ops::normal({64, 100});
+  y.wait();
+  x.wait();
+  const Recording recording = record([&] {
+    Tensor z = ops::exp(x);
+    z = z * y;
+    z.wait();
+  });
+  const auto all = launches(recording);
+  ASSERT_EQ(all.size(), 1u);
+  const LaunchKind& kind = *all[0];
+  EXPECT_EQ(kind.bytes, 3 * 6400 * 4);
+  ASSERT_EQ(kind.operations.size(), 2u);
+  EXPECT_EQ(kind.operations[0].op->name(), "exp");
+  EXPECT_EQ(kind.operations[1].op->name(), "mul");
+  EXPECT_EQ(kind.operations[0].flops, 10 * 6400);
+  EXPECT_DOUBLE_EQ(kind.operations[0].share, 10.0 / 11);
+  EXPECT_DOUBLE_EQ(kind.operations[1].share, 1.0 / 11);
+}
+
+// Operators made of others are reported under the name the program called them by.
+TEST(Recording, NamesOperatorsAsTheProgramCalledThem) {
+  const Tensor x = ops::normal({32, 48});
+  x.wait();
+  const Recording recording = record([&] { ops::softmax(x).wait(); });
+  const auto rows = cost_table({&recording, 1}, CostKey::Operator);
+  EXPECT_EQ(names(rows), std::set<std::string>{"softmax"});
+}
+
+TEST(Recording, CountsTheWorkOfSizesThatAreSymbolsInTheGraph) {
+  const Tensor weight = ops::normal({24, 16}), bias = ops::normal({24});
+  weight.wait();
+  bias.wait();
+  for (int64_t batch : {3, 5, 7, 11}) {
+    const Tensor x = ops::normal({batch, 16});
+    x.wait();
+    const Recording recording = record([&] { ops::dense(x, weight, bias).wait(); });
+    const auto rows = cost_table({&recording, 1}, CostKey::Operator);
+    EXPECT_GE(row(rows, "dense").flops, 2.0 * static_cast<double>(batch) * 24 * 16) << batch;
+    EXPECT_LE(row(rows, "dense").flops, 2.2 * static_cast<double>(batch) * 24 * 16) << batch;
+  }
+}
+
+// A graph that is found again stands for other lines and layers than the one it was compiled for.
+TEST(Recording, KnowsEachUseOfOneGraph) {
+  WindowLimits one;
+  one.fixed = 1;
+  Window::of_thread().set_limits(one);
+  const Tensor x = ops::normal({4, 4});
+  int first = 0, second = 0;
+  const Recording recording = record([&] {
+    set_current_layer("left");
+    first = __LINE__ + 1;
+    ops::tanh(x).wait();
+    set_current_layer("right");
+    second = __LINE__ + 1;
+    ops::tanh(x).wait();
+    set_current_layer(nullptr);
+  });
+  Window::of_thread().set_limits({});
+  EXPECT_EQ(names(cost_table({&recording, 1}, CostKey::Layer)),
+            (std::set<std::string>{"left", "right"}));
+  EXPECT_EQ(names(cost_table({&recording, 1}, CostKey::Line)),
+            (std::set<std::string>{fmt::format("{}:{}", __FILE__, first),
+                                   fmt::format("{}:{}", __FILE__, second)}));
+}
+
+TEST(Recording, NamesTheLayersAndPhasesOfATrainingStep) {
+  const Training training = Training::lenet(4);
+  for (int i = 0; i < 2; ++i) training.step();
+  const Recording recording = record([&] { training.step(); });
+  const auto rows = cost_table({&recording, 1}, CostKey::Layer);
+  EXPECT_THAT(names(rows), Contains(HasSubstr("conv1")));
+  EXPECT_THAT(names(rows), Contains(HasSubstr("conv2")));
+  EXPECT_THAT(names(rows), Contains(HasSubstr("fc1")));
+  double forward = 0, backward = 0, update = 0;
+  for (const CostRow& layer : rows) {
+    forward += layer.forward;
+    backward += layer.backward;
+    update += layer.update;
+    if (layer.name.ends_with("conv2")) {
+      EXPECT_GT(layer.forward, 0);
+      EXPECT_GT(layer.backward, 0);
+      EXPECT_GT(layer.flops, 0);
+    }
+  }
+  EXPECT_GT(forward, 0);
+  EXPECT_GT(backward, 0);
+  EXPECT_GT(update, 0);
+}
+
+TEST(Recording, FindsTheLaunchesInsideALoop) {
+  const Training training = Training::lstm(2, 3);
+  training.step();
+  const Recording recording = record([&] { training.step(); });
+  const auto rows = cost_table({&recording, 1}, CostKey::Operator);
+  const CostRow& scan = row(rows, "scan");
+  EXPECT_GT(scan.total, scan.self);
+  EXPECT_THAT(names(cost_table({&recording, 1}, CostKey::Layer)), Contains(HasSubstr("lstm")));
+}
+
+TEST(Recording, AddsUpToTheTimeOfAllLaunches) {
+  const Training training = Training::transformer(2, 4);
+  training.step();
+  const Recording recording = record([&] { training.step(); });
+  double launched = 0;
+  for (const ThreadRecord& thread : recording.threads) {
+    for (const Span& span : thread.spans) {
+      EXPECT_GE(span.duration(), 0);
+      EXPECT_GE(span.begin, recording.began);
+      EXPECT_LE(span.end, recording.ended);
+      if (span.launch >= 0) launched += static_cast<double>(span.duration()) * 1e-9;
+    }
+  }
+  for (CostKey key : {CostKey::Operator, CostKey::Layer, CostKey::Line}) {
+    double sum = 0;
+    for (const CostRow& entry : cost_table({&recording, 1}, key)) sum += entry.self;
+    EXPECT_NEAR(sum, launched, launched * 1e-9);
+  }
+}
+
+TEST(Recording, IsOneAtATime) {
+  start_recording(Memory::Ignored);
+  EXPECT_THROW(start_recording(Memory::Ignored), Error);
+  std::ignore = stop_recording();
+  EXPECT_THROW(std::ignore = stop_recording(), Error);
+}
+
+TEST(Recording, NamesWhoHoldsMemoryAtThePeak) {
+  const Tensor kept = ops::normal({256, 256});
+  kept.wait();
+  int line = 0;
+  const auto program = [&] {
+    line = __LINE__ + 1;
+    const Tensor large = ops::exp(ops::broadcast_to(kept, {16, 256, 256}));
+    large.wait();
+  };
+  const Recording recording = record(program, Memory::Recorded);
+  const MemoryPeak peak = memory_peak({&recording, 1});
+  ASSERT_FALSE(peak.holders.empty());
+  EXPECT_THAT(peak.holders[0].holder, HasSubstr("exp f32[16,256,256]"));
+  EXPECT_THAT(peak.holders[0].holder, HasSubstr(fmt::format("recording_test.cpp:{}", line)));
+  EXPECT_EQ(peak.holders[0].bytes, 16 * 256 * 256 * 4);
+  const auto points = memory_points(recording);
+  EXPECT_GE(points.size(), 3u);
+  EXPECT_EQ(points.front().used, points.back().used);
+}
+
+TEST(Recording, NamesTheTemporariesOfAnArena) {
+  const Training training = Training::lenet(8);
+  for (int i = 0; i < 2; ++i) training.step();
+  const Recording recording = record([&] { training.step(); }, Memory::Recorded);
+  const MemoryPeak peak = memory_peak({&recording, 1});
+  ASSERT_FALSE(peak.in_arena.empty());
+  std::vector<std::string> holders, temporaries;
+  for (const HeldMemory& held : peak.in_arena) temporaries.push_back(held.holder);
+  EXPECT_THAT(temporaries, Contains(HasSubstr("f32[8,6,28,28]")));
+  for (const HeldMemory& held : peak.holders) holders.push_back(held.holder);
+  EXPECT_THAT(holders, Contains(HasSubstr("fc1.weight f32[120,400]")));
+}
+
+}  // namespace
+}  // namespace lamella::profile
