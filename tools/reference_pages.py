@@ -39,7 +39,8 @@ MODULES = [
     "mindspore", "mindspore.nn", "mindspore.ops", "mindspore.mint", "mindspore.mint.nn",
     "mindspore.mint.optim", "mindspore.numpy", "mindspore.dataset", "mindspore.dataset.transforms",
     "mindspore.dataset.vision", "mindspore.dataset.config", "mindspore.train",
-    "mindspore.context", "mindspore.common", "mindspore.common.initializer", "lamella",
+    "mindspore.context", "mindspore.common", "mindspore.common.dtype",
+    "mindspore.common.initializer", "lamella",
     "lamella.control_flow",
 ]  # fmt: skip
 
@@ -98,6 +99,21 @@ def operators_of(meaning, operators, adapting):
         elif name in operators:
             reached.add(name)
     return sorted(reached)
+
+
+# Operators that only bring operands into form.
+FORM = {
+    "reshape", "squeeze", "expand_dims", "transpose", "cast", "broadcast_to", "narrow",
+    "stop_gradient", "zeros_like", "ones_like",
+}  # fmt: skip
+
+
+def stands_for(name, operators):
+    """The operator that a name made of these is a spelling of; None for a composition of several."""
+    if name.lower() in operators:
+        return name.lower()
+    main = [operator for operator in operators if operator not in FORM] or operators
+    return main[0] if len(main) == 1 else None
 
 
 # ---- Pages ----
@@ -167,19 +183,18 @@ def operators_page(rows):
     """One section an operator, by family; rows: spelling -> operators."""
     spelled = {}
     for spelling, names in rows.items():
-        # A name of many operators is a composition, and no spelling of any of them.
-        if len(names) == 1:
-            spelled.setdefault(names[0], []).append(spelling)
+        if operator := stands_for(spelling.rpartition(".")[2], names):
+            spelled.setdefault(operator, []).append(spelling)
     family = families()
     by_family = {}
     for operator in lamella.operators():
         by_family.setdefault(family.get(operator["name"], "others"), []).append(operator)
-    lines = ["# Operators", "", "Every operator of Lamella, as it is declared in `lamella/ops`.", ""]
+    lines = ["# Operators", "", "Every operator, by the file of `lamella/` that declares it.", ""]
     for name in sorted(by_family):
         listed = ", ".join(f"[{o['name']}](#{o['name']})" for o in by_family[name])
-        lines += [f"- **{name}**: {listed}"]
+        lines += [f"- `ops/{name}.cpp`: {listed}"]
     for name in sorted(by_family):
-        lines += ["", f"## {name}", ""]
+        lines += ["", f"## `ops/{name}.cpp`", ""]
         for operator in by_family[name]:
             lines += operator_section(operator, spelled.get(operator["name"], []))
     return lines

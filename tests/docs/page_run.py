@@ -46,8 +46,8 @@ def environment(commands):
 
 def compare(block, printed, expected):
     """BlockFailed unless the block printed what the page says; "..." stands for anything."""
-    want = expected.source if expected is not None else ""
-    if doctest.OutputChecker().check_output(want, printed, doctest.ELLIPSIS):
+    want = expected.source.rstrip() if expected is not None else ""
+    if doctest.OutputChecker().check_output(want, printed.rstrip(), doctest.ELLIPSIS):
         return
     if expected is None:
         raise BlockFailed(f"{block.place}: prints what the page does not show:\n{printed}")
