@@ -1,7 +1,7 @@
 """The reference as Markdown pages, from the declarations of operators and the tables of names.
 
-Nothing in it is written by hand: operators come from the library, their families from the files that
-declare them, the spellings from python/names, everything else from the package's own signatures and
+Nothing in it is written by hand: operators come from the library, their families from the files
+that declare them, the spellings from python/names, everything else from the package's own signatures and
 docstrings. tools/build_docs renders the pages.
 """
 
@@ -11,15 +11,16 @@ import inspect
 import pathlib
 import re
 import sys
-import tomllib
 import types
+
+import tomllib
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tools"))
 import generate_ops  # noqa: E402 (stands beside this file)
+import lamella.alias  # noqa: E402, F401
 
 import lamella  # noqa: E402
-import lamella.alias  # noqa: E402, F401
 
 # Tables of names: file and table -> how programs spell a name of it, the page, what it is.
 SPELLINGS = {
@@ -109,7 +110,7 @@ FORM = {
 
 
 def stands_for(name, operators):
-    """The operator that a name made of these is a spelling of; None for a composition of several."""
+    """The operator that a name made of these is a spelling of; None if several are composed."""
     if name.lower() in operators:
         return name.lower()
     main = [operator for operator in operators if operator not in FORM] or operators
@@ -205,10 +206,8 @@ def table_page(title, table, operators, adapting, prefix):
     lines = [f"# {title}", "", "| name | means | operators |", "|---|---|---|"]
     rows = {}
     for name, row in sorted(table.items()):
-        if len(row) == 3:  # a primitive: made with, called with
-            head = f"{name}{row[0]}{row[1]}"
-        else:
-            head = name + row[0]
+        # A primitive has two signatures, of making it and of calling it.
+        head = name + "".join(row[:-1])
         reached = operators_of(row[-1], operators, adapting)
         rows[prefix + name] = reached
         lines.append(

@@ -46,7 +46,9 @@ def _marked(block, comment):
         return dataclasses.replace(block, file=text)
     if kind == "run" and text.startswith(ELSEWHERE):
         return dataclasses.replace(block, elsewhere=text.removeprefix(ELSEWHERE))
-    raise PageError(f"{block.place}: the comment before this block is none that is known: {comment}")
+    raise PageError(
+        f"{block.place}: the comment before this block is none that is known: {comment}"
+    )
 
 
 def read_blocks(page):

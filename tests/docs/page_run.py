@@ -9,6 +9,7 @@ import subprocess
 import sys
 
 import lamella
+
 from .blocks import CPP, OUTPUT, PYTHON, SHELL
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -16,7 +17,7 @@ BUILD = pathlib.Path(lamella.__file__).parents[2]
 SECONDS = 120  # after which a block counts as hanging
 
 
-class BlockFailed(Exception):
+class BlockError(Exception):
     """A block that failed, or printed something else than the page says."""
 
 
@@ -45,13 +46,13 @@ def environment(commands):
 
 
 def compare(block, printed, expected):
-    """BlockFailed unless the block printed what the page says; "..." stands for anything."""
+    """BlockError unless the block printed what the page says; "..." stands for anything."""
     want = expected.source.rstrip() if expected is not None else ""
     if doctest.OutputChecker().check_output(want, printed.rstrip(), doctest.ELLIPSIS):
         return
     if expected is None:
-        raise BlockFailed(f"{block.place}: prints what the page does not show:\n{printed}")
-    raise BlockFailed(f"{expected.place}: the page shows\n{want}but what came is\n{printed}")
+        raise BlockError(f"{block.place}: prints what the page does not show:\n{printed}")
+    raise BlockError(f"{expected.place}: the page shows\n{want}but what came is\n{printed}")
 
 
 class PageRun:
@@ -67,7 +68,7 @@ class PageRun:
         self.session = None
 
     def run(self, blocks):
-        """Runs blocks in order. BlockFailed for the first one that does not do as the page says."""
+        """Runs blocks in order. BlockError for the first one that does not do as the page says."""
         try:
             for number, block in enumerate(blocks):
                 following = blocks[number + 1] if number + 1 < len(blocks) else None
@@ -94,7 +95,7 @@ class PageRun:
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
         )  # fmt: skip
         if run.returncode != 0:
-            raise BlockFailed(f"{block.place}: ends with {run.returncode}:\n{run.stdout}")
+            raise BlockError(f"{block.place}: ends with {run.returncode}:\n{run.stdout}")
         compare(block, run.stdout, expected)
 
     def run_cpp(self, block, expected):
@@ -114,14 +115,14 @@ class PageRun:
         self.session.stdin.flush()
         answer = self.session.stdout.readline()
         if not answer:
-            raise BlockFailed(f"{block.place}: the process died of this block")
+            raise BlockError(f"{block.place}: the process died of this block")
         answer = json.loads(answer)
         if answer["traceback"] is not None and expected is None:
-            raise BlockFailed(f"{block.place}:\n{answer['traceback']}")
+            raise BlockError(f"{block.place}:\n{answer['traceback']}")
         try:
             compare(block, answer["output"], expected)
-        except BlockFailed as failed:
-            raise BlockFailed(f"{failed}\n{answer['traceback'] or ''}") from None
+        except BlockError as failed:
+            raise BlockError(f"{failed}\n{answer['traceback'] or ''}") from None
 
     def close(self):
         if self.session is not None:
@@ -134,15 +135,15 @@ def program_of(page):
     """The program that tests/docs/CMakeLists.txt makes of a page's C++ blocks."""
     program = BUILD / "tests/docs" / f"page_{page.stem}"
     if not program.exists():
-        raise BlockFailed(f"{page}: its C++ is not compiled: name it in tests/docs/CMakeLists.txt")
+        raise BlockError(f"{page}: its C++ is not compiled: name it in tests/docs/CMakeLists.txt")
     return program
 
 
 def check_elsewhere(block):
-    """BlockFailed unless the test that is said to run a block names what the block runs."""
+    """BlockError unless the test that is said to run a block names what the block runs."""
     path = ROOT / block.elsewhere
     if not path.is_file():
-        raise BlockFailed(f"{block.place}: there is no test {block.elsewhere}")
+        raise BlockError(f"{block.place}: there is no test {block.elsewhere}")
     text = path.read_text()
     if block.language != SHELL:
         wanted = [{block.page.name}]
@@ -151,4 +152,4 @@ def check_elsewhere(block):
         wanted = [{line, line.split()[-1]} for line in lines if line]
     for names in wanted:
         if not any(name in text for name in names):
-            raise BlockFailed(f"{block.place}: {block.elsewhere} has nothing of {max(names)!r}")
+            raise BlockError(f"{block.place}: {block.elsewhere} has nothing of {max(names)!r}")

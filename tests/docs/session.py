@@ -15,7 +15,7 @@ import traceback
 
 # The answers go where the standard output went; what blocks print goes into a file.
 answers = os.fdopen(os.dup(1), "w")
-captured = tempfile.TemporaryFile()
+captured = tempfile.TemporaryFile()  # noqa: SIM115 (until the process ends)
 os.dup2(captured.fileno(), 1)
 os.dup2(captured.fileno(), 2)
 sys.stdout.reconfigure(line_buffering=True)

@@ -3,7 +3,7 @@
 import pytest
 
 from .blocks import PageError, read_blocks
-from .page_run import BlockFailed, PageRun
+from .page_run import BlockError, PageRun
 
 
 def run(folder, text):
@@ -17,7 +17,7 @@ UNCLEAR = {
     "an unknown language": "```fortran\nX = 1\n```\n",
     "an unknown marker": "<!-- run: another day -->\n```python\nx = 1\n```\n",
     "output of nothing": "```output\n1\n```\n",
-    "output elsewhere": "<!-- run: in another test: tests/docs/test_blocks.py -->\n```text\n1\n```\n",
+    "output elsewhere": "<!-- run: in another test: tests/docs/blocks.py -->\n```text\n1\n```\n",
     "an open block": "```python\nx = 1\n",
 }
 
@@ -45,7 +45,7 @@ WRONG = {
 
 @pytest.mark.parametrize("case", WRONG)
 def test_a_block_that_does_not_do_as_the_page_says_is_an_error(case, tmp_path):
-    with pytest.raises(BlockFailed):
+    with pytest.raises(BlockError):
         run(tmp_path, WRONG[case])
 
 

@@ -147,5 +147,20 @@ TEST(Failure, NamesTheOperatorTheIndexAndTheLine) {
   }
 }
 
+// What a composite is made of comes from the line that called it.
+TEST(Failure, NamesTheLineOfAComposite) {
+  const Tensor logits = Tensor::from_vector<float>({1, 3}, {1, 2, 3});
+  const Tensor labels = Tensor::from_vector<int32_t>({1}, {7});
+  const int line = __LINE__ + 1;
+  const Tensor loss = ops::cross_entropy(logits, labels);
+  try {
+    loss.wait();
+    FAIL() << "class 7 of 3 must fail";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::Index);
+    EXPECT_EQ(error.location().line, line) << error.what();
+  }
+}
+
 }  // namespace
 }  // namespace lamella
