@@ -1,8 +1,8 @@
 """The reference as Markdown pages, from the declarations of operators and the tables of names.
 
 Nothing in it is written by hand: operators come from the library, their families from the files
-that declare them, the spellings from python/names, everything else from the package's own signatures and
-docstrings. tools/build_docs renders the pages.
+that declare them, the spellings from python/names, everything else from the package's own
+signatures and docstrings. tools/build_docs renders the pages.
 """
 
 import ast

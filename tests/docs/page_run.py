@@ -31,6 +31,10 @@ def lay_out(folder):
     (folder / "build/venv").symlink_to(sys.prefix)
 
 
+# What pages say holds without these.
+SETTINGS = ("LAMELLA_WINDOW", "LAMELLA_DUMP", "LAMELLA_LOG")
+
+
 def environment(commands):
     """The environment of blocks: `python` and, as a wheel would install it, `lamella` are found."""
     python = shlex.quote(sys.executable)
@@ -38,7 +42,7 @@ def environment(commands):
         (commands / name).write_text(f'#!/bin/sh\nexec {command} "$@"\n')
         (commands / name).chmod(0o755)
     return {
-        **os.environ,
+        **{name: value for name, value in os.environ.items() if name not in SETTINGS},
         "PATH": f"{commands}{os.pathsep}{os.environ['PATH']}",
         "PYTHONPATH": os.fspath(BUILD / "python"),
         "OMP_WAIT_POLICY": "passive",

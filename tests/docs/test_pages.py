@@ -5,6 +5,8 @@ import re
 
 import pytest
 
+import lamella
+
 from .blocks import read_blocks
 from .page_run import ROOT, PageRun
 
@@ -43,6 +45,29 @@ def test_links_of_the_page_lead_somewhere(page):
         if place:
             headings = re.findall(r"^#+ (.*)$", file.read_text(), re.MULTILINE)
             assert place in [anchor(heading) for heading in headings], f"{page}: {target}"
+
+
+def test_every_variable_of_the_environment_is_explained():
+    sources = [*(ROOT / "lamella").rglob("*.cpp"), *(ROOT / "python/lamella").rglob("*.py")]
+    used = {
+        name for file in sources for name in re.findall(r'"(LAMELLA_[A-Z_]+)"', file.read_text())
+    }
+    page = (ROOT / "docs/tutorial/10_speed.md").read_text()
+    assert used
+    assert [name for name in sorted(used) if f"`{name}=" not in page] == []
+
+
+def test_every_option_of_set_context_is_explained():
+    from lamella import context
+
+    page = (ROOT / "docs/coming_from_mindspore.md").read_text()
+    assert [name for name in context._DEFAULTS if f"`{name}`" not in page] == []
+
+
+@pytest.mark.parametrize("page", ["README.md", "README.zh.md"])
+def test_the_number_of_operators_is_right_in_tens(page):
+    stated = re.search(r"^\| (\d+) (operators|个算子)", (ROOT / page).read_text(), re.MULTILINE)
+    assert int(stated[1]) == len(lamella.operators()) // 10 * 10
 
 
 def test_the_index_names_every_page():

@@ -187,8 +187,8 @@ def _batch_norm(native, name, shape, with_format=True):
 
     x: float {shape}. In training the statistics are the batch's, and the moving ones become
     momentum times the old value plus the rest of the new; otherwise the moving ones are used.
-    use_batch_statistics, if given, says which. Parameters moving_mean, moving_variance (not trained), gamma, beta
-    [num_features]. ValueError for x of another rank. (Ioffe and Szegedy, 2015)
+    use_batch_statistics, if given, says which. Parameters moving_mean, moving_variance (not
+    trained), gamma, beta [num_features]. ValueError for x of another rank. (Ioffe, Szegedy, 2015)
     """
     members = {"__init__": __init__, "__module__": __name__, "__doc__": doc}
     return layer(type(name, (native,), members))

@@ -111,8 +111,8 @@ def _convolution(name, rank, function):
     doc = f"""A convolution over {rank} spatial axes.
 
     x: float [N, in_channels, {sizes}]. Parameters weight [out, in / groups, *kernel] and, with
-    bias, bias [out]; both begin uniform within 1 / sqrt(fan_in). padding: a number for each axis, "same"
-    or "valid". ValueError for channels that do not divide into groups.
+    bias, bias [out]; both begin uniform within 1 / sqrt(fan_in). padding: a number for each axis,
+    "same" or "valid". ValueError for channels that do not divide into groups.
     """
     members = {"__init__": __init__, "construct": construct, "__module__": __name__, "__doc__": doc}
     return layer(type(name, (_Convolution,), members))
