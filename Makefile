@@ -10,7 +10,7 @@ EXAMPLE ?= fashion_mnist
 DATA ?=
 ARGS ?=
 
-.PHONY: help setup build run test check bench bench-peers format clean
+.PHONY: help setup build run test check docs bench bench-peers format clean
 
 help:  ## Show this list
 	@sed -nE 's/^([a-z-]+):.*## (.*)/  make \1\t\2/p' Makefile | expand -t 20
@@ -29,6 +29,9 @@ test: build  ## Build and run all tests, the layer check and the format check
 
 check: test  ## make test, then sanitizers, guard pages, window 1, fuzz corpora and clang-tidy
 	@tools/check
+
+docs: build  ## Write the documentation and the reference as HTML: build/docs/index.html
+	@PYTHONPATH=build/release/python build/venv/bin/python tools/build_docs
 
 bench: build  ## Measure Lamella, beside the peers where they are installed: bench/RESULTS.md
 	@tools/run_benchmarks

@@ -144,12 +144,14 @@ def train_by_loop(network, loss_fn, optimizer, dataset, trace):
     step = ms.value_and_grad(forward, None, optimizer.parameters)
     trace.open()
     network.set_train()
-    for images, labels in dataset.create_tuple_iterator(num_epochs=options.epochs):
-        loss, gradients = step(images, labels)
-        optimizer(gradients)
-        trace.add(loss)
-        if len(trace.losses) == options.steps:
-            return
+    rows = dataset.create_tuple_iterator(num_epochs=options.epochs)
+    for _ in range(options.epochs):
+        for images, labels in rows:
+            loss, gradients = step(images, labels)
+            optimizer(gradients)
+            trace.add(loss)
+            if len(trace.losses) == options.steps:
+                return
 
 
 ms.set_context(mode=ms.GRAPH_MODE if options.mode == "graph" else ms.PYNATIVE_MODE)

@@ -110,8 +110,8 @@ class Resolver(ast.NodeTransformer):
 class Module:
     """One generated module."""
 
-    def __init__(self, operators, adapters):
-        self.operators, self.adapters = operators, adapters
+    def __init__(self, operators, adapters, docs):
+        self.operators, self.adapters, self.docs = operators, adapters, docs
         self.lines, self.stubs, self.names, self.missing = [], [], [], []
 
     def passes_on(self, signature, tree):
@@ -141,6 +141,21 @@ class Module:
             return None
         return call.func.id, targets
 
+    def doc(self, meaning):
+        """A docstring's text: the meaning, after what its outermost function does.
+
+        That is left out where an operator is one of several: a product of many says little.
+        """
+        tree = ast.parse(meaning, mode="eval").body
+        used = [n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and n.id in self.operators]
+        while isinstance(tree, (ast.Subscript, ast.Attribute)):
+            tree = tree.value
+        called = tree.func.id if isinstance(tree, ast.Call) and hasattr(tree.func, "id") else ""
+        says = self.docs.get(called, "")
+        if called in self.operators and called not in self.adapters and len(used) > 1:
+            says = ""
+        return f"{says}\n\nMeans `{meaning}`." if says else f"Means `{meaning}`."
+
     def function(self, name, row):
         signature = Signature(row[0])
         tree = ast.parse(row[1], mode="eval")
@@ -168,6 +183,7 @@ class Module:
                 self.missing.append(name)
                 return False
             self.lines += ["", f"def {name}{signature.text(aliases=True, code=True)}:"]
+            self.lines += [f"    {self.doc(row[1])!r}"]
             self.lines += self.alias_lines(signature) + [f"    return {expression}", ""]
         self.stubs.append(f"def {name}{signature.text(code=True)}: ...")
         self.names.append(name)
@@ -194,6 +210,8 @@ class Module:
         self.lines += [
             "",
             f"class {name}(_a.Primitive):",
+            f"    {self.doc(row[2])!r}",
+            "",
             f"    def __init__(self{', ' + inside if inside else ''}):",
             f"        super().__init__({name!r})",
             *stores,
@@ -233,26 +251,29 @@ class Module:
 
 
 def load_operators(tool, sources):
+    """(operator -> its parameters, operator -> what it computes)."""
     spec = importlib.util.spec_from_file_location("generate_ops", tool)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    return {
+    operators = {
         name: [parameter for _, parameter, _ in parameters]
         for name, parameters, _ in module.read_operators(sources)
     }
+    return operators, module.read_docs(sources)
 
 
-def adapter_names():
-    names = set()
+def read_adapters():
+    """Public name of lamella.adapt -> its docstring, if it has one."""
+    docs = {}
     for file in (HERE / "lamella/adapt").glob("*.py"):
         for node in ast.parse(file.read_text()).body:
             if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and not node.name.startswith("_"):
-                names.add(node.name)
+                docs[node.name] = ast.get_docstring(node) or ""
             elif isinstance(node, ast.Assign):
-                names.update(
-                    t.id for t in node.targets if isinstance(t, ast.Name) and t.id[0] != "_"
-                )
-    return names
+                for target in node.targets:
+                    if isinstance(target, ast.Name) and target.id[0] != "_":
+                        docs[target.id] = ""
+    return docs
 
 
 # Table of the file -> (module written, what it is).
@@ -271,12 +292,13 @@ MODULES = {
 
 def main():
     folder, tool, sources = Path(sys.argv[1]), sys.argv[2], sorted(sys.argv[3:])
-    operators, adapters = load_operators(tool, sources), adapter_names()
+    operators, docs = load_operators(tool, sources)
+    adapters = read_adapters()
     tables = {
         file.stem: tomllib.loads(file.read_text()) for file in (HERE / "names").glob("*.toml")
     }
     for (file, table), (path, title) in MODULES.items():
-        module = Module(operators, adapters)
+        module = Module(operators, adapters, docs | adapters)
         for name, row in tables[file].get(table, {}).items():
             module.primitive(name, row) if table == "primitives" else module.function(name, row)
         module.write(folder / path, title)

@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 DECLARATION = re.compile(r"^LAMELLA_OP(_MULTI)?\(\s*(\w+),\s*", re.MULTILINE)
+DOC = re.compile(r"\.doc\s*=\s*((?:\"(?:[^\"\\]|\\.)*\"\s*)+)")
 OPERANDS = {"Operand", "OptionalOperand", "Operands"}
 BY_VALUE = {"bool", "int64_t", "double", "DType"}
 
@@ -52,6 +53,17 @@ def read_operators(sources):
             parameters = split_parameters(parameter_list(text, match.end()))
             operators.append((match[2], parameters, match[1] is not None))
     return sorted(operators)
+
+
+def read_docs(sources):
+    """Operator -> what its declaration says that it computes."""
+    docs = {}
+    for source in sources:
+        text = Path(source).read_text()
+        for match in DECLARATION.finditer(text):
+            literals = re.findall(r'"((?:[^"\\]|\\.)*)"', DOC.search(text, match.end())[1])
+            docs[match[2]] = "".join(literals).replace('\\"', '"')
+    return docs
 
 
 def signature(name, parameters, several, with_defaults):

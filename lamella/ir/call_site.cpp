@@ -27,6 +27,7 @@ CallSiteScope::CallSiteScope(SourceLocation location) : outer_(call_site) {
 
 CallSiteScope::~CallSiteScope() {
   call_site = outer_;
+  if (!outer_.known()) at_start = false;
 }
 
 }  // namespace lamella

@@ -61,11 +61,6 @@ void append(std::vector<T>& to, const std::vector<T>& more) {
   to.insert(to.end(), more.begin(), more.end());
 }
 
-// A number keeps its place as an operand, but what is carried is memory.
-bool is_differentiable(const Value& value) {
-  return is_float(value.type().dtype) && !value.is_number();
-}
-
 // The nodes recorded again on the current recorder, with other tensors for some of their operands.
 class Replay {
  public:
@@ -145,6 +140,18 @@ struct ScanTrace {
   Residuals kept = Residuals::Saved;
   // Values of the body that a backward pass reads, in the order of the further stacked results.
   std::vector<Ref<Value>> residuals;
+  // Whether a gradient can be asked for each captured value: see note_differentiable.
+  std::vector<bool> differentiable;
+
+  // A number that no tensor stands for was written in the program; nobody can ask for its gradient,
+  // and nothing is kept for that. To be called while the captured values are known.
+  void note_differentiable() {
+    for (size_t i = differentiable.size(); i < trace->captured().size(); ++i) {
+      const Value& value = *trace->captured()[i];
+      differentiable.push_back(is_float(value.type().dtype) &&
+                               (!value.is_number() || value.handles() > 0));
+    }
+  }
 
   // All that the node gives, residuals too: a gradient's gradient reaches them.
   Tensors all_results() const {
@@ -175,8 +182,8 @@ Targets all_targets(const ScanTrace& traced) {
   for (size_t i = 0; i < traced.slices.size(); ++i) {
     if (is_float(traced.slices[i].dtype())) targets.slices.push_back(i);
   }
-  for (size_t i = 0; i < std::min(traced.operands, traced.trace->captured_inputs().size()); ++i) {
-    if (is_differentiable(*traced.trace->captured_inputs()[i])) targets.captured.push_back(i);
+  for (size_t i = 0; i < std::min(traced.operands, traced.differentiable.size()); ++i) {
+    if (traced.differentiable[i]) targets.captured.push_back(i);
   }
   return targets;
 }
@@ -240,6 +247,7 @@ void find_residuals(ScanTrace& traced) {
   size_t known = 0;
   do {
     known = traced.residuals.size();
+    traced.note_differentiable();
     const std::vector<bool> all(traced.results.size() + known, true);
     const BackwardTurn turn = backward_turn(traced, all, all_targets(traced));
     // Those known keep their places.
@@ -708,6 +716,7 @@ ScanResult scan(const ScanBody& body, const std::vector<Tensor>& initial,
     }
   }
   traced->operands = trace.captured().size();
+  traced->note_differentiable();
   append(inputs, trace.captured_inputs());
   const Ref<Region> region = Region::make(inputs, trace.tape(), outputs);
   Tensors values = initial;

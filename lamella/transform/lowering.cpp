@@ -1,6 +1,7 @@
 // Recording into a graph with expansion of composites and sharing of equal nodes.
 #include "lamella/transform/lowering.h"
 
+#include "lamella/ir/call_site.h"
 #include "lamella/ir/region.h"
 #include "lamella/ops/functions.h"
 
@@ -86,6 +87,8 @@ Results LoweringRecorder::expand(const OpDef& op, std::span<Value* const> operan
                                  const Ref<const Attributes>& attributes,
                                  const SourceLocation& location) {
   RecorderScope scope(*this);
+  const CallSiteScope site(
+      location);  // what the composite records comes from the line that called it
   const Ref<Node> declared = make_inferred_node(op, operands, attributes, location);
   std::vector<Tensor> tensors;
   bool widened = false;

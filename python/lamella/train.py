@@ -13,7 +13,12 @@ RunContext = _train.RunContext
 
 
 class Callback(_train.Callback):
-    """Base of callbacks."""
+    """Base of callbacks: override what you want to be told of.
+
+    on_train_begin, on_train_epoch_begin, on_train_step_begin, on_train_step_end,
+    on_train_epoch_end, on_train_end, the same with on_eval; older programs' begin, epoch_begin,
+    step_begin, step_end, epoch_end, end. Each is given a RunContext.
+    """
 
     def __enter__(self):
         return self
@@ -23,14 +28,17 @@ class Callback(_train.Callback):
 
 
 class LossMonitor(_train.LossMonitor):
-    """Prints the loss."""
+    """Prints the loss after every per_print_times steps; 0: never.
+
+    ValueError, which ends the training, for a loss that is not finite.
+    """
 
     def __init__(self, per_print_times=1):
         super().__init__(per_print_times)
 
 
 class TimeMonitor(_train.TimeMonitor):
-    """Prints times."""
+    """Prints how long each epoch took, and its steps; data_size: how many they are."""
 
     def __init__(self, data_size=None, data_time=False):
         super().__init__(data_size or 0)
@@ -44,7 +52,7 @@ class MemoryMonitor(_train.MemoryMonitor):
 
 
 class History(_train.History):
-    """Keeps each epoch's loss and metrics."""
+    """Keeps each epoch's loss and metrics: in `epoch` and `history`, dictionaries of lists."""
 
     epoch = property(lambda self: {"epoch": self._epochs})
     history = property(lambda self: self._values)
@@ -135,7 +143,12 @@ for _kind in ("train", "eval"):
 
 
 class CheckpointConfig:
-    """When checkpoints are saved, and how many are kept."""
+    """When checkpoints are saved, and how many are kept.
+
+    Every save_checkpoint_steps steps or save_checkpoint_seconds seconds; the last
+    keep_checkpoint_max files stay, all if 0. saved_network: what to save in place of the network
+    with its optimizer. Others are accepted without effect; NotImplementedError for enc_key.
+    """
 
     def __init__(
         self,
@@ -171,7 +184,10 @@ class CheckpointConfig:
 
 
 class ModelCheckpoint(_train.ModelCheckpoint):
-    """Saves checkpoints during training."""
+    """Saves `prefix-epoch_step.ckpt` in directory, as config says and at the end of training.
+
+    If the directory holds checkpoints of the prefix from before, "_1", "_2", ... is added to it.
+    """
 
     def __init__(self, prefix="CKP", directory=None, config=None):
         config = config or CheckpointConfig()
@@ -187,18 +203,28 @@ class ModelCheckpoint(_train.ModelCheckpoint):
 
 @layer
 class WithLossCell(_train.WithLossCell):
+    """loss_fn(backbone(data...), label), for inputs data..., label."""
+
     def __init__(self, backbone, loss_fn):
         super().__init__(backbone, loss_fn)
 
 
 @layer
 class WithEvalCell(_train.WithEvalCell):
+    """(loss, outputs, label), for inputs data, label: what metrics are given."""
+
     def __init__(self, network, loss_fn, add_cast_fp32=False):
         super().__init__(network, loss_fn)
 
 
 @layer
 class TrainOneStepCell(_train.TrainOneStepCell):
+    """One step of training: the network's output, its gradients, the optimizer's update.
+
+    Gives what the network gives, the loss. sens is what the loss is multiplied by before it is
+    differentiated. If a step fails, parameters and state are as they were.
+    """
+
     def __init__(self, network, optimizer, sens=None, return_grad=False):
         super().__init__(network, optimizer, 1.0 if sens is None else float(sens))
 
@@ -242,6 +268,13 @@ Metric = _train.Metric
 
 
 class Accuracy(_train.Accuracy):
+    """The share of right predictions.
+
+    eval_type "classification": outputs [N, C, ...] against labels [N, ...] or one-hot;
+    "multilabel": outputs and labels of 0 and 1, of one shape, a sample counts if all agree.
+    ValueError for others.
+    """
+
     def __init__(self, eval_type="classification"):
         if eval_type not in ("classification", "multilabel"):
             raise ValueError(f"[Accuracy] eval_type must be a kind of labels, got {eval_type!r}")
@@ -249,21 +282,29 @@ class Accuracy(_train.Accuracy):
 
 
 class Loss(_train.Loss):
+    """The mean loss of the batches."""
+
     def __init__(self):
         super().__init__()
 
 
 class TopKCategoricalAccuracy(_train.TopKCategoricalAccuracy):
+    """The share of samples whose label is among the k largest outputs."""
+
     def __init__(self, k):
         super().__init__(k)
 
 
 class Top1CategoricalAccuracy(TopKCategoricalAccuracy):
+    """The share of samples whose label is the largest output."""
+
     def __init__(self):
         super().__init__(1)
 
 
 class Top5CategoricalAccuracy(TopKCategoricalAccuracy):
+    """The share of samples whose label is among the five largest outputs."""
+
     def __init__(self):
         super().__init__(5)
 
@@ -391,7 +432,11 @@ def _boost_accumulation(config):
 
 
 class Model(_train.Model):
-    """A network with its loss, optimizer and metrics."""
+    """A network with its loss, optimizer and metrics, and the loops over datasets.
+
+    loss_fn: None if the network gives the loss itself. metrics: names, or a dictionary of names and
+    metrics. amp_level and boost_level are accepted without effect.
+    """
 
     def __init__(
         self,

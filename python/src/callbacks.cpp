@@ -139,7 +139,12 @@ void add_parameters(nb::module_& module) {
 }  // namespace
 
 void add_callbacks(nb::module_& module) {
-  nb::class_<RunContext>(module, "RunContext", shared_object<RunContext>())
+  nb::class_<RunContext>(
+      module, "RunContext", shared_object<RunContext>(),
+      "What callbacks are told: original_args() has cur_epoch_num, cur_step_num, batch_num,\n"
+      "epoch_num, net_outputs (the loss), network, optimizer, ...; request_stop() ends the "
+      "training\n"
+      "after this turn.")
       .def("original_args", [](RunContext& self) { return RunParameters{Ref<RunContext>(&self)}; })
       .def("request_stop", &RunContext::request_stop)
       .def("get_stop_requested", &RunContext::get_stop_requested);

@@ -160,9 +160,12 @@ nn::Tensors outputs_from(nb::handle returned, const std::string& layer) {
 
 void add_cells(nb::module_& module) {
   using nn::Cell;
-  nb::class_<Cell, Overridable<Cell>>(module, "Cell", nb::dynamic_attr(),
-                                      nb::is_weak_referenceable(), shared_object<Cell>(),
-                                      nb::type_slots(cell_slots))
+  nb::class_<Cell, Overridable<Cell>>(
+      module, "Cell", nb::dynamic_attr(), nb::is_weak_referenceable(), shared_object<Cell>(),
+      nb::type_slots(cell_slots),
+      "A layer, or a network of layers: a subclass assigns cells and parameters to attributes in\n"
+      "__init__, and computes its outputs in construct(*inputs). Calling it runs hooks and "
+      "construct.")
       .def(
           "__init__",
           [](Cell* self, bool auto_prefix, nb::handle) {

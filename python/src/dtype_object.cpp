@@ -104,7 +104,10 @@ DType dtype_from(PyObject* object) {
 }
 
 void add_dtypes(nb::module_& module) {
-  PyType_Slot slots[] = {{Py_tp_repr, reinterpret_cast<void*>(repr)},
+  static constexpr char kDoc[] =
+      "The type of a tensor's elements: `name`, `itemsize`, equal to another or its name.";
+  PyType_Slot slots[] = {{Py_tp_doc, const_cast<char*>(kDoc)},
+                         {Py_tp_repr, reinterpret_cast<void*>(repr)},
                          {Py_tp_hash, reinterpret_cast<void*>(hash)},
                          {Py_tp_getset, properties},
                          {Py_tp_methods, methods},

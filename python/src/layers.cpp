@@ -462,7 +462,8 @@ using Initializer = nb::class_<T, nn::Initializer>;
 
 void add_initializers(nb::module_& module) {
   nb::class_<nn::Initializer>(module, "Initializer", nb::dynamic_attr(),
-                              shared_object<nn::Initializer>())
+                              shared_object<nn::Initializer>(),
+                              "Makes a parameter's first value: initializer(shape, dtype).")
       .def(
           "__call__",
           [](nn::Initializer& self, nb::handle shape, nb::handle dtype) {

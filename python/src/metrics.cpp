@@ -58,9 +58,10 @@ train::AccuracyKind kind_of(bool multilabel) {
 }  // namespace
 
 void add_metrics(nb::module_& module) {
-  nb::class_<train::Metric, PythonMetric>(module, "Metric", nb::dynamic_attr(),
-                                          nb::is_weak_referenceable(),
-                                          shared_object<train::Metric>())
+  nb::class_<train::Metric, PythonMetric>(
+      module, "Metric", nb::dynamic_attr(), nb::is_weak_referenceable(),
+      shared_object<train::Metric>(),
+      "A figure over a whole dataset: clear(), update(*outputs) for each batch, eval() at the end.")
       .def(nb::init<>());
   metric_class<train::Accuracy>(module, "Accuracy")
       .def(

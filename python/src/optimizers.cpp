@@ -57,7 +57,9 @@ auto schedule(nb::module_& module, const char* name) {
 
 void add_schedules(nb::module_& module) {
   using namespace optim;
-  nb::class_<LearningRateSchedule, nn::Cell, PythonSchedule>(module, "LearningRateSchedule")
+  nb::class_<LearningRateSchedule, nn::Cell, PythonSchedule>(
+      module, "LearningRateSchedule",
+      "The rate of each step, counted from 0: a subclass computes it in construct(global_step).")
       .def(nb::init<>())
       .def("construct",
            [](LearningRateSchedule& self, const Tensor& step) {
@@ -94,7 +96,9 @@ void add_schedules(nb::module_& module) {
 void add_optimizers(nb::module_& module) {
   using namespace optim;
   add_schedules(module);
-  nb::class_<Optimizer, nn::Cell>(module, "OptimizerBase", nb::type_slots(cell_slots))
+  nb::class_<Optimizer, nn::Cell>(module, "OptimizerBase", nb::type_slots(cell_slots),
+                                  "What all optimizers share: optimizer(gradients) makes a step, "
+                                  "`parameters` are what it writes, `global_step` counts.")
       .def(
           "construct",
           [](Optimizer& self, nb::handle gradients) {

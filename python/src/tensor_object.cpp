@@ -303,7 +303,13 @@ PyObject* wrap(const Results& results) {
 }
 
 void add_tensor_type(nb::module_& module) {
+  static constexpr char kDoc[] =
+      "An array of numbers of one dtype: Tensor(data, dtype=None), of Python numbers, lists, "
+      "arrays\n"
+      "or tensors. A float becomes float32, an int int64; an array keeps its dtype. Nothing is\n"
+      "computed before a value is needed.";
   std::vector<PyType_Slot> slots = {{Py_tp_new, reinterpret_cast<void*>(make)},
+                                    {Py_tp_doc, const_cast<char*>(kDoc)},
                                     {Py_tp_dealloc, reinterpret_cast<void*>(destroy)},
                                     {Py_tp_hash, reinterpret_cast<void*>(hash)},
                                     {Py_tp_repr, reinterpret_cast<void*>(repr)},

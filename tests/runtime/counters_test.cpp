@@ -155,7 +155,7 @@ TEST_F(Failure, NamesTheOperatorTheIndexAndTheLine) {
 }
 
 // The second gather finds the graph of the first one.
-TEST(Failure, NamesTheLineOfThisUseOfAGraph) {
+TEST_F(Failure, NamesTheLineOfThisUseOfAGraph) {
   const Tensor table = Tensor::from_vector<float>({3, 1}, {1, 2, 3});
   const auto line_of_failure = [&](const Tensor& row) {
     try {
@@ -171,6 +171,21 @@ TEST(Failure, NamesTheLineOfThisUseOfAGraph) {
   EXPECT_EQ(line_of_failure(first), line);
   const Tensor second = ops::gather(table, indices, 0);
   EXPECT_EQ(line_of_failure(second), line + 2);
+}
+
+// What a composite is made of comes from the line that called it.
+TEST_F(Failure, NamesTheLineOfAComposite) {
+  const Tensor logits = Tensor::from_vector<float>({1, 3}, {1, 2, 3});
+  const Tensor labels = Tensor::from_vector<int32_t>({1}, {7});
+  const int line = __LINE__ + 1;
+  const Tensor loss = ops::cross_entropy(logits, labels);
+  try {
+    loss.wait();
+    FAIL() << "class 7 of 3 must fail";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::Index);
+    EXPECT_EQ(error.location().line, line) << error.what();
+  }
 }
 
 }  // namespace

@@ -16,5 +16,5 @@ def test_an_unknown_example_is_an_error_that_names_it():
 
 def test_plain_make_explains_the_targets():
     result = subprocess.run(["make", "-s", "-C", ROOT], capture_output=True, text=True, check=True)
-    for target in ("run", "test", "check", "bench", "bench-peers", "format", "clean"):
+    for target in ("run", "test", "check", "docs", "bench", "bench-peers", "format", "clean"):
         assert f"  make {target} " in result.stdout

@@ -410,6 +410,38 @@ TEST(Scan, LetsAUsersGradientRuleUseTensorsOfOutside) {
   EXPECT_THAT(elements(gradient[0]), ElementsAre(25, 100));
 }
 
+// A number of rank 0 is no memory, but a gradient can be asked for it all the same.
+TEST(Loops, DifferentiateNumbersThatTheirBodiesRead) {
+  const Tensor k = Tensor::scalar(DType::Float32, 0.5), one = vector({1});
+  const Tensor wrt[] = {k};
+  const auto power = [&](const Tensor& from, int64_t turns) {
+    return scan([&](const Tensors& h, const Tensors&) { return ScanResult{{h[0] * k}, {}}; },
+                {from}, {}, {.length = turns})
+        .carried[0];
+  };
+  const auto cube = [&] { return ops::sum(power(one, 3)); };
+  EXPECT_DOUBLE_EQ(grad(cube, wrt)[0].item(), 3 * 0.25);
+  const auto nested = [&] {
+    return ops::sum(
+        scan([&](const Tensors& h, const Tensors&) { return ScanResult{{power(h[0], 3)}, {}}; },
+             {one}, {}, {.length = 2})
+            .carried[0]);
+  };
+  EXPECT_DOUBLE_EQ(grad(nested, wrt)[0].item(), 6 * 0.03125);
+  EXPECT_DOUBLE_EQ(grad([&] { return grad(cube, wrt)[0]; }, wrt)[0].item(), 6 * 0.5);
+  const auto repeated = [&] {
+    return ops::sum(while_loop([](const Tensors& h) { return ops::greater(ops::sum(h[0]), 0.2); },
+                               [&](const Tensors& h) { return Tensors{h[0] * k}; }, {one})[0]);
+  };
+  EXPECT_DOUBLE_EQ(grad(repeated, wrt)[0].item(), 3 * 0.25);
+  const auto chosen = [&] {
+    return ops::sum(cond(
+        ops::greater(ops::sum(one), 0.0), [&] { return Tensors{one * k}; },
+        [&] { return Tensors{one}; })[0]);
+  };
+  EXPECT_DOUBLE_EQ(grad(chosen, wrt)[0].item(), 1);
+}
+
 TEST(Scan, RefusesWhatBelongsToAnotherBody) {
   Tensor kept;
   const auto keep = [&](const Tensors& carried, const Tensors&) {

@@ -35,7 +35,13 @@ class _WithBias:
 
 @layer
 class Dense(_WithBias, _nn.Dense):
-    """activation(x weight^T + bias)."""
+    """activation(x weight^T + bias).
+
+    x: float [..., in_channels]; result [..., out_channels]. Parameters weight [out, in] and, with
+    has_bias, bias [out]. activation: a name such as "relu", a cell, or None. Weights and biases
+    begin uniform within 1 / sqrt(in_channels) unless an initializer is given. ValueError for sizes
+    below 1.
+    """
 
     def __init__(
         self,
@@ -56,7 +62,12 @@ class Dense(_WithBias, _nn.Dense):
 
 @layer
 class Embedding(_nn.Embedding):
-    """Rows of a table."""
+    """Rows of a table, by their numbers.
+
+    x: int32 or int64 of any shape; result x.shape + [embedding_size]. Parameter embedding_table
+    [vocab_size, embedding_size]. The row padding_idx begins as zeros and gets no gradient.
+    IndexError, when it runs, for a number outside the table.
+    """
 
     def __init__(
         self,
@@ -75,7 +86,14 @@ class Embedding(_nn.Embedding):
 
 @layer
 class Conv2d(_WithBias, _nn.Conv2d):
-    """A convolution over images."""
+    """A convolution over images.
+
+    x: float [N, in_channels, H, W]; result [N, out_channels, H', W']. Parameters weight
+    [out, in / group, *kernel] and, with has_bias, bias [out]. pad_mode: "same" (H' = H / stride,
+    rounded up), "valid" (none) or "pad" (by padding: one number, or top, bottom, left, right).
+    ValueError for sizes below 1, channels that do not divide into groups, and padding without
+    pad_mode="pad".
+    """
 
     def __init__(
         self,
@@ -107,7 +125,12 @@ class Conv2d(_WithBias, _nn.Conv2d):
 
 @layer
 class Conv2dTranspose(_WithBias, _nn.Conv2dTranspose):
-    """The transposed convolution over images."""
+    """The transposed convolution: the gradient of Conv2d with respect to its input.
+
+    x: float [N, in_channels, H, W]; result [N, out_channels, H', W']. Parameters weight
+    [in, out / group, *kernel] and, with has_bias, bias [out]. Arguments and errors as in Conv2d;
+    output_padding adds to H' and W'.
+    """
 
     def __init__(
         self,
@@ -136,7 +159,7 @@ class Conv2dTranspose(_WithBias, _nn.Conv2dTranspose):
         self._or_none("bias")
 
 
-def _batch_norm(native, name, with_format=True):
+def _batch_norm(native, name, shape, with_format=True):
     if with_format:
 
         def __init__(  # noqa: N807
@@ -160,16 +183,28 @@ def _batch_norm(native, name, with_format=True):
             )  # fmt: skip
             self.__dict__.update(num_features=num_features, eps=eps, momentum=momentum)
 
-    return layer(type(name, (native,), {"__init__": __init__, "__module__": __name__}))
+    doc = f"""Each channel less its mean, over its deviation, times gamma plus beta.
+
+    x: float {shape}. In training the statistics are the batch's, and the moving ones become
+    momentum times the old value plus the rest of the new; otherwise the moving ones are used.
+    use_batch_statistics, if given, says which. Parameters moving_mean, moving_variance (not
+    trained), gamma, beta [num_features]. ValueError for x of another rank. (Ioffe, Szegedy, 2015)
+    """
+    members = {"__init__": __init__, "__module__": __name__, "__doc__": doc}
+    return layer(type(name, (native,), members))
 
 
-BatchNorm1d = _batch_norm(_nn.BatchNorm1d, "BatchNorm1d")
-BatchNorm2d = _batch_norm(_nn.BatchNorm2d, "BatchNorm2d")
+BatchNorm1d = _batch_norm(_nn.BatchNorm1d, "BatchNorm1d", "[N, C] or [N, C, L]")
+BatchNorm2d = _batch_norm(_nn.BatchNorm2d, "BatchNorm2d", "[N, C, H, W]")
 
 
 @layer
 class LayerNorm(_nn.LayerNorm):
-    """Statistics over the last axes."""
+    """Each sample less its mean, over its deviation, times gamma plus beta (Ba et al., 2016).
+
+    Statistics are those of the axes from begin_norm_axis on, whose sizes are normalized_shape (a
+    tuple); x is a float tensor that ends in these sizes. Parameters gamma, beta of that shape.
+    """
 
     def __init__(
         self,
@@ -187,7 +222,11 @@ class LayerNorm(_nn.LayerNorm):
 
 @layer
 class GroupNorm(_nn.GroupNorm):
-    """Statistics over groups of channels in each sample."""
+    """Channels in groups, each normalised in each sample (Wu and He, 2018).
+
+    x: float [N, num_channels, ...]. Parameters gamma, beta [num_channels]. ValueError for channels
+    that do not divide into the groups.
+    """
 
     def __init__(
         self,
@@ -205,7 +244,12 @@ class GroupNorm(_nn.GroupNorm):
 
 @layer
 class Dropout(_nn.Dropout):
-    """Elements set to 0 at random, in training."""
+    """Elements set to 0 at random in training, the others divided by the probability of staying.
+
+    x: float of any shape. p is the probability of becoming 0; keep_prob, the first argument, that
+    of staying, and counts if p is not given. Does nothing outside of training. ValueError for
+    probabilities outside [0, 1].
+    """
 
     def __init__(self, keep_prob=0.5, p=None, dtype=_native.float32):
         p = 1 - keep_prob if p is None else p
@@ -215,7 +259,7 @@ class Dropout(_nn.Dropout):
 
 @layer
 class Flatten(_nn.Flatten):
-    """Axes as one."""
+    """The axes from start_dim to end_dim, both included, as one: [N, C, H, W] to [N, C H W]."""
 
     def __init__(self, start_dim=1, end_dim=-1):
         super().__init__(start_dim, end_dim)
@@ -223,7 +267,12 @@ class Flatten(_nn.Flatten):
 
 @layer
 class MaxPool2d(_nn.MaxPool2d):
-    """The largest element of each window."""
+    """The largest element of each window.
+
+    x: [N, C, H, W]; result [N, C, H', W']. pad_mode: "valid", "same", or "pad" by padding; with
+    ceil_mode a last window may reach over the end. NotImplementedError for return_indices:
+    ops.max_pool2d gives them.
+    """
 
     def __init__(
         self,
@@ -244,7 +293,11 @@ class MaxPool2d(_nn.MaxPool2d):
 
 @layer
 class AvgPool2d(_nn.AvgPool2d):
-    """The mean of each window."""
+    """The mean of each window.
+
+    x: float [N, C, H, W]; result [N, C, H', W']. pad_mode: "valid", "same", or "pad" by padding;
+    with count_include_pad padding counts in the number divided by, divisor_override replaces it.
+    """
 
     def __init__(
         self,
@@ -265,39 +318,45 @@ class AvgPool2d(_nn.AvgPool2d):
 
 @layer
 class AdaptiveAvgPool2d(_nn.AdaptiveAvgPool2d):
-    """The mean of windows that divide the image."""
+    """The mean of windows that divide the image into output_size parts.
+
+    x: float [N, C, H, W]; result [N, C, *output_size]. output_size: one number or two.
+    """
 
     def __init__(self, output_size):
         super().__init__(output_size)
 
 
-def _plain(name):
+def _plain(name, operator):
     native = getattr(_nn, name)
+    says = getattr(_native.operators_by_name, operator).__doc__
 
     def __init__(self):  # noqa: N807
         native.__init__(self)
 
-    return layer(type(name, (native,), {"__init__": __init__, "__module__": __name__}))
+    doc = f"{says}\n\nx: float of any shape."
+    members = {"__init__": __init__, "__module__": __name__, "__doc__": doc}
+    return layer(type(name, (native,), members))
 
 
-ReLU = _plain("ReLU")
-ReLU6 = _plain("ReLU6")
-Sigmoid = _plain("Sigmoid")
-Tanh = _plain("Tanh")
-SiLU = _plain("SiLU")
-Mish = _plain("Mish")
-HSigmoid = _plain("HSigmoid")
-HSwish = _plain("HSwish")
-LogSigmoid = _plain("LogSigmoid")
-SeLU = _plain("SeLU")
-SoftSign = Softsign = _plain("SoftSign")
-Softplus = _plain("Softplus")
-Tanhshrink = _plain("Tanhshrink")
+ReLU = _plain("ReLU", "relu")
+ReLU6 = _plain("ReLU6", "relu6")
+Sigmoid = _plain("Sigmoid", "sigmoid")
+Tanh = _plain("Tanh", "tanh")
+SiLU = _plain("SiLU", "silu")
+Mish = _plain("Mish", "mish")
+HSigmoid = _plain("HSigmoid", "hardsigmoid")
+HSwish = _plain("HSwish", "hardswish")
+LogSigmoid = _plain("LogSigmoid", "logsigmoid")
+SeLU = _plain("SeLU", "selu")
+SoftSign = Softsign = _plain("SoftSign", "softsign")
+Softplus = _plain("Softplus", "softplus")
+Tanhshrink = _plain("Tanhshrink", "tanhshrink")
 
 
 @layer
 class Identity(_nn.Identity):
-    """The input itself."""
+    """The input itself; arguments are accepted and mean nothing."""
 
     def __init__(self, *args, **kwargs):
         super().__init__()
@@ -305,54 +364,76 @@ class Identity(_nn.Identity):
 
 @layer
 class LeakyReLU(_nn.LeakyReLU):
+    """x where x > 0, else alpha x. x: float of any shape."""
+
     def __init__(self, alpha=0.2):
         super().__init__(alpha)
 
 
 @layer
 class ELU(_nn.ELU):
+    """x where x > 0, else alpha (exp(x) - 1). x: float of any shape."""
+
     def __init__(self, alpha=1.0):
         super().__init__(alpha)
 
 
 @layer
 class CELU(_nn.CELU):
+    """x where x > 0, else alpha (exp(x / alpha) - 1). x: float of any shape."""
+
     def __init__(self, alpha=1.0):
         super().__init__(alpha)
 
 
 @layer
 class HShrink(_nn.HShrink):
+    """x where |x| > lambd, else 0. x: float of any shape."""
+
     def __init__(self, lambd=0.5):
         super().__init__(lambd)
 
 
 @layer
 class SoftShrink(_nn.SoftShrink):
+    """x moved towards 0 by lambd, and 0 where it would pass it. x: float of any shape."""
+
     def __init__(self, lambd=0.5):
         super().__init__(lambd)
 
 
 @layer
 class GELU(_nn.GELU):
+    """x times the normal distribution function of x; with approximate in its tanh form."""
+
     def __init__(self, approximate=True):
         super().__init__(approximate)
 
 
 @layer
 class Softmax(_nn.Softmax):
+    """exp(x) divided by its sum along axis. x: float of any shape."""
+
     def __init__(self, axis=-1):
         super().__init__(axis)
 
 
 @layer
 class LogSoftmax(_nn.LogSoftmax):
+    """The logarithm of softmax along axis. x: float of any shape."""
+
     def __init__(self, axis=-1):
         super().__init__(axis)
 
 
 @layer
 class PReLU(_nn.PReLU):
+    """x where x > 0, else x times a trained weight.
+
+    x: float. Parameter weight [channel], one number for all or one for each channel (axis 1), which
+    begins as w: a number, or a tensor of that shape.
+    """
+
     def __init__(self, channel=1, w=0.25):
         super().__init__(channel, w)
 
@@ -364,7 +445,10 @@ def get_activation(name, prim_name=None):
 
 @layer
 class MatMul(Cell):
-    """The product of two matrices, either transposed."""
+    """The product of two matrices, or batches of them, either transposed first.
+
+    x1 [..., n, k], x2 [..., k, m]; result [..., n, m]. ValueError for sizes that do not fit.
+    """
 
     def __init__(self, transpose_x1=False, transpose_x2=False):
         super().__init__()
@@ -378,7 +462,10 @@ class MatMul(Cell):
 
 @layer
 class OneHot(Cell):
-    """Indices as vectors."""
+    """Indices as vectors: on_value at the index, off_value elsewhere.
+
+    indices: int32 or int64 of any shape; result with a new axis of size depth at `axis`.
+    """
 
     def __init__(self, axis=-1, depth=1, on_value=1.0, off_value=0.0, dtype=_native.float32):
         super().__init__()
@@ -393,7 +480,11 @@ class OneHot(Cell):
 
 @layer
 class Pad(Cell):
-    """Elements around."""
+    """Elements around x.
+
+    paddings: (before, after) for each axis. mode: "CONSTANT" (zeros), "REFLECT" (mirrored without
+    the border) or "SYMMETRIC" (mirrored with it).
+    """
 
     def __init__(self, paddings, mode="CONSTANT"):
         super().__init__()
@@ -401,5 +492,7 @@ class Pad(Cell):
 
     def construct(self, x):
         modes = {"CONSTANT": "constant", "REFLECT": "reflect", "SYMMETRIC": "symmetric"}
+        if self.mode not in modes:
+            raise ValueError(f"[Pad] mode must be one of {', '.join(modes)}, got {self.mode!r}")
         before, after = zip(*self.paddings, strict=True)
         return _native.operators_by_name.pad(x, 0, before, after, modes[self.mode])

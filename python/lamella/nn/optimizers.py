@@ -92,7 +92,13 @@ def _made(kind):
 
 
 class Optimizer(_nn.Optimizer):
-    """Base of optimizers written in Python: construct(gradients) writes self.parameters."""
+    """Base of optimizers written in Python: construct(gradients) writes self.parameters.
+
+    parameters: a list of parameters, or of groups, {"params": [...]} with "lr", "weight_decay",
+    "grad_centralization" of their own; one group {"order_params": [...]} gives the order.
+    learning_rate: a number, a list of numbers (one a step) or a schedule. ValueError for no
+    parameters, one that occurs twice, and negative rates.
+    """
 
     def __init__(self, learning_rate, parameters, weight_decay=0.0, loss_scale=1.0):
         listed, grouped = _listed(parameters)
@@ -103,6 +109,13 @@ class Optimizer(_nn.Optimizer):
 
 @_made
 class Adam(_nn.Adam):
+    """Adam (Kingma and Ba, 2015): steps by the mean of gradients over the root of that of squares.
+
+    params, learning_rate: as in Optimizer. weight_decay times the parameter is added to the
+    gradient. use_amsgrad divides by the largest second moment so far (Reddi et al., 2018). State
+    moment1, moment2 (and vhat). ValueError for betas outside (0, 1) and eps not above 0.
+    """
+
     def __init__(
         self,
         params,
@@ -127,6 +140,12 @@ class Adam(_nn.Adam):
 
 @_made
 class AdamWeightDecay(_nn.AdamWeightDecay):
+    """Adam without correction of the bias, with decay beside the gradient's step.
+
+    p - rate (m / (sqrt(v) + eps) + weight_decay p). params, learning_rate: as in Optimizer. State
+    adam_m, adam_v.
+    """
+
     def __init__(
         self, params, learning_rate=0.001, beta1=0.9, beta2=0.999, eps=1e-06, weight_decay=0.0
     ):
@@ -137,6 +156,12 @@ class AdamWeightDecay(_nn.AdamWeightDecay):
 
 @_made
 class SGD(_nn.SGD):
+    """Stochastic gradient descent, with momentum if that is not 0.
+
+    v = momentum v + (1 - dampening) g, the first v being g; p - rate v, with nesterov
+    p - rate (g + momentum v). params, learning_rate: as in Optimizer.
+    """
+
     def __init__(
         self,
         params,
@@ -156,6 +181,11 @@ class SGD(_nn.SGD):
 
 @_made
 class Momentum(_nn.Momentum):
+    """v = momentum v + g; p - rate v, with use_nesterov p - rate (g + momentum v).
+
+    params, learning_rate: as in Optimizer. State moments.
+    """
+
     def __init__(
         self, params, learning_rate, momentum, weight_decay=0.0, loss_scale=1.0, use_nesterov=False
     ):
@@ -166,6 +196,12 @@ class Momentum(_nn.Momentum):
 
 @_made
 class RMSProp(_nn.RMSProp):
+    """Steps by the gradient over the root of its mean square (Tieleman and Hinton, 2012).
+
+    centered takes the square of the mean away before. decay: of the means. params,
+    learning_rate: as in Optimizer. State mean_square, moment (and mean_grad).
+    """
+
     def __init__(
         self,
         params,
@@ -187,6 +223,11 @@ class RMSProp(_nn.RMSProp):
 
 @_made
 class Adagrad(_nn.Adagrad):
+    """Steps by the gradient over the root of the sum of all squares so far, which begins as accum.
+
+    params, learning_rate: as in Optimizer. NotImplementedError for update_slots=False.
+    """
+
     def __init__(
         self,
         params,
@@ -205,6 +246,11 @@ class Adagrad(_nn.Adagrad):
 
 @_made
 class AdaMax(_nn.AdaMax):
+    """Adam with the largest decayed gradient in place of the root mean square.
+
+    params, learning_rate: as in Optimizer. Kingma and Ba, 2015, section 7.
+    """
+
     def __init__(
         self,
         params,
@@ -222,6 +268,11 @@ class AdaMax(_nn.AdaMax):
 
 @_made
 class Lamb(_nn.Lamb):
+    """Adam's step, scaled in each parameter to the parameter's own norm (You et al., 2020).
+
+    params, learning_rate: as in Optimizer.
+    """
+
     def __init__(self, params, learning_rate, beta1=0.9, beta2=0.999, eps=1e-06, weight_decay=0.0):
         listed, grouped = _listed(params)
         super().__init__(listed, learning_rate, beta1, beta2, eps, weight_decay)
@@ -235,30 +286,43 @@ LearningRateSchedule = _nn.LearningRateSchedule
 
 @layer
 class ExponentialDecayLR(_nn.ExponentialDecayLR):
+    """learning_rate decay_rate^(step / decay_steps); is_stair: whole quotients only."""
+
     def __init__(self, learning_rate, decay_rate, decay_steps, is_stair=False):
         super().__init__(learning_rate, decay_rate, decay_steps, is_stair)
 
 
 @layer
 class NaturalExpDecayLR(_nn.NaturalExpDecayLR):
+    """learning_rate exp(-decay_rate step); is_stair: steps in stairs of decay_steps."""
+
     def __init__(self, learning_rate, decay_rate, decay_steps, is_stair=False):
         super().__init__(learning_rate, decay_rate, decay_steps, is_stair)
 
 
 @layer
 class InverseDecayLR(_nn.InverseDecayLR):
+    """learning_rate / (1 + decay_rate step / decay_steps); is_stair: whole quotients only."""
+
     def __init__(self, learning_rate, decay_rate, decay_steps, is_stair=False):
         super().__init__(learning_rate, decay_rate, decay_steps, is_stair)
 
 
 @layer
 class CosineDecayLR(_nn.CosineDecayLR):
+    """From max_lr to min_lr along half a cosine in decay_steps steps, then min_lr."""
+
     def __init__(self, min_lr, max_lr, decay_steps):
         super().__init__(min_lr, max_lr, decay_steps)
 
 
 @layer
 class PolynomialDecayLR(_nn.PolynomialDecayLR):
+    """From learning_rate to end_learning_rate, as (1 - step / decay_steps)^power.
+
+    With update_decay_steps, decay_steps grows by whole multiples so that it is never passed.
+    """
+
     def __init__(
         self, learning_rate, end_learning_rate, decay_steps, power, update_decay_steps=False
     ):
@@ -269,5 +333,7 @@ class PolynomialDecayLR(_nn.PolynomialDecayLR):
 
 @layer
 class WarmUpLR(_nn.WarmUpLR):
+    """From 0 to learning_rate in warmup_steps steps, straight, then learning_rate."""
+
     def __init__(self, learning_rate, warmup_steps):
         super().__init__(learning_rate, warmup_steps)

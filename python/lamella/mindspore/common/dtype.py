@@ -62,6 +62,7 @@ np_dtype_to_mstype = _native.dtype_from_name
 
 
 def issubclass_(type_, dtype):
+    """Whether a dtype is another one, or one of a tuple."""
     return type_ == dtype or (isinstance(dtype, tuple) and type_ in dtype)
 
 

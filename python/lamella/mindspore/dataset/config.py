@@ -22,6 +22,7 @@ def set_dynamic_shape(is_dynamic):
 
 
 def get_dynamic_shape():
+    """What set_dynamic_shape was given."""
     return _accepted["dynamic_shape"]
 
 
@@ -33,6 +34,7 @@ def set_auto_num_workers(enable):
 
 
 def get_auto_num_workers():
+    """What set_auto_num_workers was given."""
     return _accepted["auto_num_workers"]
 
 

@@ -26,6 +26,12 @@ def _groups(params, name, maximize):
 
 @_made
 class SGD(_SGD):
+    """Stochastic gradient descent as nn.SGD, with momentum 0 unless given.
+
+    params: parameters or groups with "params", "lr", "weight_decay". NotImplementedError for
+    maximize.
+    """
+
     def __init__(
         self,
         params,
@@ -43,7 +49,7 @@ class SGD(_SGD):
         )  # fmt: skip
 
 
-def _adam(name, decay, decoupled):
+def _adam(name, decay, decoupled, says):
     def __init__(  # noqa: N807
         self,
         params,
@@ -59,10 +65,16 @@ def _adam(name, decay, decoupled):
         _AdamW.__init__(self, groups, lr, betas[0], betas[1], eps, weight_decay, decoupled, amsgrad)
         self.__dict__["is_group"] = True
 
-    return _made(type(name, (_AdamW,), {"__init__": __init__, "__module__": __name__}))
+    doc = f"""Adam (Kingma and Ba, 2015), {says}.
+
+    params: parameters or groups with "params", "lr", "weight_decay". State exp_avg, exp_avg_sq,
+    with amsgrad max_exp_avg_sq. NotImplementedError for maximize.
+    """
+    members = {"__init__": __init__, "__module__": __name__, "__doc__": doc}
+    return _made(type(name, (_AdamW,), members))
 
 
-Adam = _adam("Adam", 0.0, False)
-AdamW = _adam("AdamW", 0.01, True)
+Adam = _adam("Adam", 0.0, False, "with weight decay added to the gradient")
+AdamW = _adam("AdamW", 0.01, True, "with weight decay beside the step")
 
 __getattr__ = missing(__name__, lambda: ["Adam", "AdamW", "SGD"])

@@ -107,7 +107,14 @@ def _convolution(name, rank, function):
             input, self.weight, self.bias, self.stride, self.padding, self.dilation, self.groups
         )
 
-    members = {"__init__": __init__, "construct": construct, "__module__": __name__}
+    sizes = ", ".join("DHW"[3 - rank :])
+    doc = f"""A convolution over {rank} spatial axes.
+
+    x: float [N, in_channels, {sizes}]. Parameters weight [out, in / groups, *kernel] and, with
+    bias, bias [out]; both begin uniform within 1 / sqrt(fan_in). padding: a number for each axis,
+    "same" or "valid". ValueError for channels that do not divide into groups.
+    """
+    members = {"__init__": __init__, "construct": construct, "__module__": __name__, "__doc__": doc}
     return layer(type(name, (_Convolution,), members))
 
 
@@ -232,16 +239,27 @@ class _BatchNorm(Cell):
 
 @layer
 class BatchNorm1d(_BatchNorm):
+    """Channels of x [N, C] or [N, C, L], normalised over the others: see BatchNorm2d."""
+
     _ranks = (2, 3)
 
 
 @layer
 class BatchNorm2d(_BatchNorm):
+    """Each channel of x [N, C, H, W] less its mean, over its deviation, times weight plus bias.
+
+    In training the statistics are the batch's, and running_mean and running_var take a step of the
+    size momentum towards them; otherwise those are used, or the batch's if they are not tracked.
+    Parameters weight, bias, running_mean, running_var [num_features]. ValueError for another rank.
+    """
+
     _ranks = (4,)
 
 
 @layer
 class BatchNorm3d(_BatchNorm):
+    """Channels of x [N, C, D, H, W], normalised over the others: see BatchNorm2d."""
+
     _ranks = (5,)
 
 
@@ -337,7 +355,16 @@ def _plain(name, signature, compute):
     def construct(self, *inputs):
         return compute(self, *inputs)
 
-    members = {"__init__": __init__, "construct": construct, "__module__": __name__}
+    # What the function says that the layer calls.
+    called = [used for used in compute.__code__.co_names if used in F._functions.__all__]
+    says = getattr(F, called[0]).__doc__.partition("\n\nMeans ")[0]
+    says = "" if says.startswith("Means ") else f"{says}\n\n"
+    members = {
+        "__init__": __init__,
+        "construct": construct,
+        "__module__": __name__,
+        "__doc__": f"{says}The layer of mint.nn.functional.{called[0]}, with its arguments.",
+    }
     return layer(type(name, (Cell,), members))
 
 
