@@ -40,6 +40,7 @@ MODULES = [
     "mindspore", "mindspore.nn", "mindspore.ops", "mindspore.mint", "mindspore.mint.nn",
     "mindspore.mint.optim", "mindspore.numpy", "mindspore.dataset", "mindspore.dataset.transforms",
     "mindspore.dataset.vision", "mindspore.dataset.config", "mindspore.train",
+    "mindspore.amp", "mindspore.boost", "mindspore.profiler", "mindspore.runtime",
     "mindspore.context", "mindspore.common", "mindspore.common.dtype",
     "mindspore.common.initializer", "lamella",
     "lamella.control_flow",

@@ -69,7 +69,8 @@ def check_timeline(path):
             if event["name"] == "thread_name":
                 tracks[event["tid"]] = event["args"]["name"]
             continue
-        assert isinstance(event["name"], str) and event["name"]
+        assert isinstance(event["name"], str)
+        assert event["name"]
         assert event["ts"] >= 0
         if event["ph"] == "C":
             assert event["args"]["used"] >= 0
@@ -224,7 +225,8 @@ def test_what_is_not_provided_says_so(tmp_path):
         profiler.analyse(mode="later")
     with pytest.raises(ValueError, match="active must be at least 1"):
         Profiler(start_profile=False, schedule=schedule(wait=0, active=0))
+    blocked = tmp_path / "file"
+    blocked.write_text("")
+    unwritable = Profiler(start_profile=False, output_path=str(blocked / "x"))
     with pytest.raises(OSError, match="cannot be made"):
-        blocked = tmp_path / "file"
-        blocked.write_text("")
-        Profiler(start_profile=False, output_path=str(blocked / "x")).analyse()
+        unwritable.analyse()

@@ -36,6 +36,7 @@ def set_enable_shared_mem(enable):
 
 
 def get_enable_shared_mem():
+    """Whether rows come back from worker processes through shared memory."""
     return _shared_memory
 
 

@@ -47,6 +47,7 @@ def set_multiprocessing_start_method(start_method="fork"):
 
 
 def get_multiprocessing_start_method():
+    """How worker processes start: "fork"."""
     return "fork"
 
 
