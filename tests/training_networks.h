@@ -66,18 +66,19 @@ class SequenceClassifier : public nn::Cell {
   Ref<nn::Dense> head_;
 };
 
-// Two encoder layers and a head. x: [T, N, 32]; result: [N, 10].
+// Two encoder layers and a head. x: [N, T, 32]; result: [N, 10].
 class SmallTransformer : public nn::Cell {
  public:
   SmallTransformer() {
-    const nn::TransformerLayerOptions options{.dim_feedforward = 64, .dropout = 0.1};
+    const nn::TransformerLayerOptions options{
+        .dim_feedforward = 64, .dropout = 0.1, .axes = nn::AxisOrder::BatchFirst};
     first_ = add("first", make_ref<nn::TransformerEncoderLayer>(32, 4, options));
     second_ = add("second", make_ref<nn::TransformerEncoderLayer>(32, 4, options));
     head_ = add("head", make_ref<nn::Dense>(32, 10));
   }
   using Cell::construct;
   Tensor construct(const Tensor& x) override {
-    return (*head_)(ops::mean((*second_)((*first_)(x)), Axes{0}, false));
+    return (*head_)(ops::mean((*second_)((*first_)(x)), Axes{1}, false));
   }
 
  private:
@@ -116,7 +117,7 @@ struct Training {
     return {make_ref<SequenceClassifier>(), {batch, turns, 16}, batch};
   }
   static Training transformer(int64_t batch = 8, int64_t length = 24) {
-    return {make_ref<SmallTransformer>(), {length, batch, 32}, batch};
+    return {make_ref<SmallTransformer>(), {batch, length, 32}, batch};
   }
 };
 

@@ -6,15 +6,14 @@
 #include <string>
 #include <vector>
 
-#include "lamella/nn/attention.h"
+#include "tests/training_networks.h"
+
 #include "lamella/nn/container.h"
 #include "lamella/nn/convolution.h"
 #include "lamella/nn/dense.h"
 #include "lamella/nn/dropout.h"
 #include "lamella/nn/normalization.h"
 #include "lamella/nn/pooling.h"
-#include "lamella/nn/recurrent.h"
-#include "lamella/ops/functions.h"
 
 namespace lamella::testing_support {
 
@@ -64,39 +63,10 @@ inline Ref<nn::Cell> small_conv_net() {
       make_ref<nn::Dense>(4 * 4 * 4, 5)});
 }
 
-// Classes from the state after the last turn. x: [batch, turns, 6].
-class LastState : public nn::Cell {
- public:
-  LastState() {
-    add("lstm", make_ref<nn::LSTM>(6, 9, nn::RecurrentOptions{.axes = nn::AxisOrder::BatchFirst}));
-    add("dense", make_ref<nn::Dense>(9, 5));
-  }
-  using Cell::construct;
-  Tensor construct(const Tensor& x) override {
-    return own_cell("dense")(ops::squeeze(own_cell<nn::LSTM>("lstm").run(x).states[0], {0}));
-  }
-};
 inline Ref<nn::Cell> small_lstm() {
-  return make_ref<LastState>();
+  return make_ref<SequenceClassifier>();
 }
 
-// Classes from the mean over the tokens. x: [batch, tokens, 8].
-class SmallTransformer : public nn::Cell {
- public:
-  SmallTransformer() {
-    for (const char* name : {"first", "second"}) {
-      add(name, make_ref<nn::TransformerEncoderLayer>(
-                    8, 2,
-                    nn::TransformerLayerOptions{.dim_feedforward = 16,
-                                                .axes = nn::AxisOrder::BatchFirst}));
-    }
-    add("dense", make_ref<nn::Dense>(8, 5));
-  }
-  using Cell::construct;
-  Tensor construct(const Tensor& x) override {
-    return own_cell("dense")(ops::mean(own_cell("second")(own_cell("first")(x)), {1}));
-  }
-};
 inline Ref<nn::Cell> small_transformer() {
   return make_ref<SmallTransformer>();
 }

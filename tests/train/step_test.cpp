@@ -168,7 +168,7 @@ TEST(Threads, TwoTrainAtOnceWhatTheyTrainOneAfterTheOther) {
             make_ref<nn::Flatten>(), make_ref<Dense>(4 * 8 * 8, 5)}),
         small_lstm()};
   };
-  const std::vector<Shape> shapes{{6, 1, 8, 8}, {4, 7, 6}};
+  const std::vector<Shape> shapes{{6, 1, 8, 8}, {4, 7, 16}};
   std::vector<State> alone, together(2);
   {
     const auto made = networks();
@@ -189,10 +189,10 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"MlpBf16", perceptron, {16, 20}, DType::BFloat16},
                     Case{"ConvF32", small_conv_net, {6, 1, 8, 8}, DType::Float32},
                     Case{"ConvBf16", small_conv_net, {6, 1, 8, 8}, DType::BFloat16},
-                    Case{"LstmF32", small_lstm, {4, 7, 6}, DType::Float32},
-                    Case{"LstmBf16", small_lstm, {4, 7, 6}, DType::BFloat16},
-                    Case{"TransformerF32", small_transformer, {3, 5, 8}, DType::Float32},
-                    Case{"TransformerBf16", small_transformer, {3, 5, 8}, DType::BFloat16}),
+                    Case{"LstmF32", small_lstm, {4, 7, 16}, DType::Float32},
+                    Case{"LstmBf16", small_lstm, {4, 7, 16}, DType::BFloat16},
+                    Case{"TransformerF32", small_transformer, {3, 5, 32}, DType::Float32},
+                    Case{"TransformerBf16", small_transformer, {3, 5, 32}, DType::BFloat16}),
     [](const auto& parameter) { return std::string(parameter.param.name); });
 
 class Failures : public testing::TestWithParam<int64_t> {};
