@@ -93,8 +93,8 @@ class _ExperimentalConfig:
 class Profiler(_native.profile.Profiler):
     """Records from its start to its stop; `analyse` writes the results into output_path.
 
-    The folder then holds timeline.json (for ui.perfetto.dev, chrome://tracing), tables of time by
-    operator, layer and source line, a summary, and with profile_memory memory over time.
+    The folder then holds timeline.json (for ui.perfetto.dev and chrome://tracing), tables of time
+    by operator, layer and source line, a summary, and with profile_memory memory over time.
     """
 
     def __init__(self, *, start_profile=True, output_path="./data", schedule=None,

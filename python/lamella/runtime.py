@@ -109,7 +109,7 @@ def set_memory(
     optimize_level="O0",
     huge_page_reserve_size="0GB",
 ):
-    """Limits the memory of tensors to max_size. The pool grows by need, whatever other sizes."""
+    """Limits the memory of tensors to max_size; the pool grows by need, whatever else is asked."""
     _bytes_of("set_memory", "init_size", init_size)
     _bytes_of("set_memory", "increase_size", increase_size)
     if optimize_level not in ("O0", "O1"):
