@@ -9,6 +9,7 @@ from lamella.mindspore.ops._primitives import *
 from lamella.mindspore.ops.composite import HyperMap, Map, MultitypeFuncGraph
 from lamella.mindspore.ops.loops import ForiLoop, Scan, WhileLoop
 from lamella.names import missing
+from lamella.vectorize import vmap
 
 
 def is_tensor(obj):

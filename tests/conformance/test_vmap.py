@@ -1,0 +1,152 @@
+"""Every operator over a batch at once against the same operator for one example after another."""
+
+import itertools
+
+import numpy as np
+import pytest
+from lamella.vectorize import vmap
+
+import lamella
+from lamella import Tensor
+
+from . import cases, samples
+from .test_operators import INTERNAL, ROWS
+
+EXAMPLES = 3
+DTYPES = ("float32", "bfloat16", "int32", "bool")
+# Drawn from numbers: they have no operand that could be batched.
+WITHOUT_OPERANDS = {
+    name
+    for name, row in ROWS.items()
+    if name not in INTERNAL
+    and not any(
+        isinstance(value, (np.ndarray, list))
+        for sample in range(len(row["samples"]))
+        for _, value in cases.Call(row, cases.Case(name, sample, "float32")).operands()
+    )
+}
+BY_DTYPE = [
+    (name, dtype)
+    for name, row in sorted(ROWS.items())
+    if name not in INTERNAL | WITHOUT_OPERANDS
+    for dtype in DTYPES
+    if dtype in cases.data_dtypes(row)
+]
+
+
+def varied(value, example):
+    """Elements for one example: data is made anew, what is written out is shown from another row."""
+    if isinstance(value, samples.Data) or not isinstance(value, np.ndarray) or value.ndim == 0:
+        return value
+    return np.roll(value, example, 0)
+
+
+class Batch:
+    """The calls for a number of examples, and their tensors on top of each other."""
+
+    def __init__(self, row, case):
+        self.row = row
+        self.calls = [cases.Call(row, case, example) for example in range(EXAMPLES)]
+        for example, call in enumerate(self.calls):
+            for name, value in call.operands():
+                if not isinstance(value, list):
+                    call.arguments[name] = varied(value, example)
+        self.arguments = [call.for_lamella() for call in self.calls]
+        self.places = [
+            (name, None if not isinstance(value, list) else number)
+            for name, value in self.calls[0].operands()
+            for number, item in enumerate(value if isinstance(value, list) else [value])
+            if isinstance(item, np.ndarray)
+        ]
+
+    def tensor(self, example, place):
+        name, number = place
+        value = self.arguments[example][name]
+        return value if number is None else value[number]
+
+    def arguments_with(self, places, tensors):
+        """The first example's arguments with others in some places."""
+        made = {k: list(v) if isinstance(v, list) else v for k, v in self.arguments[0].items()}
+        for (name, number), tensor in zip(places, tensors, strict=True):
+            if number is None:
+                made[name] = tensor
+            else:
+                made[name][number] = tensor
+        return made
+
+    def check(self, places, in_axes, out_axes):
+        columns = [[self.tensor(e, place) for e in range(EXAMPLES)] for place in places]
+        loop = [
+            cases.run(self.row, self.arguments_with(places, examples))
+            for examples in zip(*columns, strict=True)
+        ]
+        stacked = [
+            lamella.call("stack", column, axis)
+            for column, axis in zip(columns, in_axes, strict=True)
+        ]
+        batched = vmap(
+            lambda *tensors: cases.run(self.row, self.arguments_with(places, tensors)),
+            tuple(in_axes),
+            out_axes,
+        )(*stacked)
+        assert len(batched) == len(loop[0])
+        for number, tensor in enumerate(batched):
+            rows = np.moveaxis(cases.array_of(tensor), out_axes, 0)
+            assert len(rows) == EXAMPLES
+            for example, row in enumerate(rows):
+                expected = loop[example][number]
+                assert tensor.dtype == expected.dtype
+                self.compare(row, cases.array_of(expected), expected.dtype.name, example, places)
+
+    def compare(self, given, expected, dtype, example, places):
+        if given.shape == expected.shape and given.tobytes() == expected.tobytes():
+            return
+        case = f"example {example}, batched {places}"
+        assert given.shape == expected.shape, case
+        assert dtype in cases.FLOATS, case
+        # Both are within the reference's tolerance of the truth.
+        given, expected = given.astype(np.float64), expected.astype(np.float64)
+        magnitude = np.abs(expected)
+        magnitude = np.maximum(magnitude, np.max(np.nan_to_num(magnitude), initial=1e-3))
+        allowed = (2 * self.row["ulp"] + 1) * samples.spacing(magnitude, dtype)
+        close = (np.abs(given - expected) <= allowed) | (given == expected)
+        close |= np.isnan(given) & np.isnan(expected)
+        assert np.all(close), f"{case}: {given} is not {expected}"
+
+
+@pytest.mark.parametrize(("name", "dtype"), BY_DTYPE)
+def test_values(name, dtype):
+    row = ROWS[name]
+    for sample, text in enumerate(row["samples"]):
+        try:
+            batch = Batch(row, cases.Case(name, sample, dtype))
+            if not batch.places:
+                continue
+            try:
+                cases.run(row, batch.arguments[0])
+            except TypeError:
+                assert dtype == "bool"  # accepted as an operand, but not by this sample
+                continue
+            choices = [batch.places]
+            if len(batch.places) > 1:
+                choices += [[place] for place in batch.places]
+            for turn, places in zip(itertools.count(), choices, strict=False):
+                # Behind the last axis and in front of the first in turn.
+                in_axes = [-1 if (turn + i) % 2 else 0 for i in range(len(places))]
+                batch.check(places, in_axes, -1 if turn % 2 else 0)
+        except Exception as error:
+            error.add_note(f"{name}-{sample}-{dtype}: {text}")
+            raise
+
+
+def test_no_operator_is_left_out():
+    assert {name for name, _ in BY_DTYPE} | WITHOUT_OPERANDS | INTERNAL == set(ROWS)
+    assert all(name.startswith("random_") for name in WITHOUT_OPERANDS - {
+        "arange", "element_numbers", "eye", "full", "linspace"
+    })
+
+
+def test_a_batch_of_none_and_of_one():
+    for size in (0, 1):
+        x = Tensor(np.ones((size, 3, 4), np.float32))
+        assert vmap(lambda x: lamella.call("softmax", x))(x).shape == (size, 3, 4)
