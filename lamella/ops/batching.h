@@ -1,5 +1,5 @@
-// How an operator computes many examples at once: the rules by which vmap (lamella/transform/vmap.h)
-// turns a node for one example into nodes for a batch of them.
+// How an operator computes many examples at once: the rules by which vmap
+// (lamella/transform/vmap.h) turns a node for one example into nodes for a batch of them.
 //
 // A batched operand has the batch as its axis 0, in front of the axes that one example has; the
 // others are the same for all examples. A rule gives the node's results with the batch as axis 0.
@@ -56,9 +56,7 @@ class LAMELLA_API BatchCall {
   // The shape with the batch in front.
   Shape in_batch(const Shape& shape) const;
   // Result `index` for all examples.
-  Shape result_shape(size_t index = 0) const {
-    return in_batch(node_.result(index)->type().shape);
-  }
+  Shape result_shape(size_t index = 0) const { return in_batch(node_.result(index)->type().shape); }
 
   std::vector<AttributeValue> attributes() const;
   // Records the node's operator, with its own attributes or others.

@@ -206,9 +206,9 @@ std::vector<Tensor> batch_convolution_backward_data(const BatchCall& call) {
   std::vector<AttributeValue> attributes = with_groups(call);
   Shape& shape = std::get<Shape>(attributes[0]);
   shape[1] = shape[1] * call.size();
-  const Tensor joined = call.record(
-      {channels_side_by_side(call.stacked(0)), one_behind_the_other(call.stacked(1))},
-      std::move(attributes))[0];
+  const Tensor joined =
+      call.record({channels_side_by_side(call.stacked(0)), one_behind_the_other(call.stacked(1))},
+                  std::move(attributes))[0];
   return {channels_apart(joined, call.result_shape())};
 }
 
@@ -217,9 +217,9 @@ std::vector<Tensor> batch_convolution_backward_weights(const BatchCall& call) {
   std::vector<AttributeValue> attributes = with_groups(call);
   Shape& shape = std::get<Shape>(attributes[0]);
   shape[0] = shape[0] * call.size();
-  const Tensor joined = call.record(
-      {channels_side_by_side(call.stacked(0)), channels_side_by_side(call.stacked(1))},
-      std::move(attributes))[0];
+  const Tensor joined =
+      call.record({channels_side_by_side(call.stacked(0)), channels_side_by_side(call.stacked(1))},
+                  std::move(attributes))[0];
   return {ops::reshape(joined, call.result_shape())};
 }
 

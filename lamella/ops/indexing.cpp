@@ -208,7 +208,8 @@ Tensor element_indices(const BatchCall& call, size_t axis) {
 }
 
 std::vector<Tensor> batch_gather(const BatchCall& call) {
-  const auto axis = static_cast<size_t>(normalize_axis(call.attribute<int64_t>(0), call.rank(0), "gather"));
+  const auto axis =
+      static_cast<size_t>(normalize_axis(call.attribute<int64_t>(0), call.rank(0), "gather"));
   const auto along = static_cast<int64_t>(axis);
   std::vector<AttributeValue> attributes = call.attributes();
   if (!call.is_batched(1)) {
@@ -226,7 +227,8 @@ std::vector<Tensor> batch_gather(const BatchCall& call) {
 }
 
 std::vector<Tensor> batch_scatter(const BatchCall& call) {
-  const auto axis = static_cast<size_t>(normalize_axis(call.attribute<int64_t>(0), call.rank(0), "scatter"));
+  const auto axis =
+      static_cast<size_t>(normalize_axis(call.attribute<int64_t>(0), call.rank(0), "scatter"));
   const auto along = static_cast<int64_t>(axis);
   if (!call.is_batched(1)) {
     std::vector<AttributeValue> attributes = call.attributes();
@@ -234,10 +236,9 @@ std::vector<Tensor> batch_scatter(const BatchCall& call) {
     return call.record({call.stacked(0), call.operand(1), call.stacked(2)}, std::move(attributes));
   }
   const Tensor indices = element_indices(call, axis);
-  return {ops::scatter_elements(call.stacked(0), indices,
-                                ops::reshape(call.stacked(2), indices.shape()), along + 1,
-                                call.attribute<std::string>(1), call.attribute<bool>(2),
-                                call.attribute<std::string>(3))};
+  return {ops::scatter_elements(
+      call.stacked(0), indices, ops::reshape(call.stacked(2), indices.shape()), along + 1,
+      call.attribute<std::string>(1), call.attribute<bool>(2), call.attribute<std::string>(3))};
 }
 
 }  // namespace

@@ -48,7 +48,8 @@ double matmul_flops(const Node& node) {
 // The matrices in the last two axes with all leading axes' rows as one matrix.
 Tensor as_rows(const Tensor& x) {
   Dim rows = 1;
-  for (int axis = 0; axis + 1 < x.rank(); ++axis) rows = rows * x.shape()[static_cast<size_t>(axis)];
+  for (int axis = 0; axis + 1 < x.rank(); ++axis)
+    rows = rows * x.shape()[static_cast<size_t>(axis)];
   return ops::reshape(x, Shape{rows, x.shape().back()});
 }
 

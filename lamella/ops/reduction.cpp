@@ -198,11 +198,11 @@ Tensor zeros_of(const TensorType& type) {
 
 }  // namespace ops
 
-#define LAMELLA_REDUCTION_PRIMITIVE_FIELDS(opcode, dtypes, infer_rule, formula) \
-  .accepts = dtypes, .infer = infer_rule, .lower = tile_reduction(opcode),      \
-  .vjp = not_differentiable("it is a part of the reductions users call"),       \
-  .batch = batch::rule(batch_reduce), .reference = numpy(formula, 16),          \
-  .cost = Cost{1}, .samples = Samples{"randn(3, 5), axes=(1,)"}
+#define LAMELLA_REDUCTION_PRIMITIVE_FIELDS(opcode, dtypes, infer_rule, formula)         \
+  .accepts = dtypes, .infer = infer_rule, .lower = tile_reduction(opcode),              \
+  .vjp = not_differentiable("it is a part of the reductions users call"),               \
+  .batch = batch::rule(batch_reduce), .reference = numpy(formula, 16), .cost = Cost{1}, \
+  .samples = Samples{"randn(3, 5), axes=(1,)"}
 
 LAMELLA_OP(reduce_sum, (Operand x, Axes axes),
     .doc = "The sum over inner or over outer axes, which keep size 1.",

@@ -44,7 +44,8 @@ std::vector<Tensor> batch_search_sorted(const BatchCall& call) {
     sequence = ops::broadcast_to(call.aligned(0, rank), shape);
   }
   const Tensor places = ops::search_sorted(sequence, values, call.attribute<bool>(0));
-  return {places.shape() == call.result_shape() ? places : ops::reshape(places, call.result_shape())};
+  return {places.shape() == call.result_shape() ? places
+                                                : ops::reshape(places, call.result_shape())};
 }
 
 }  // namespace

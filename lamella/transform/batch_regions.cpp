@@ -71,7 +71,8 @@ class BatchedGradient final : public CustomGradientRule {
         attributes_(node.attributes_ref()),
         batched_(std::move(batched)),
         size_(size) {
-    for (const Ref<Value>& operand : node.operands()) examples_.push_back(row_major(operand->type()));
+    for (const Ref<Value>& operand : node.operands())
+      examples_.push_back(row_major(operand->type()));
   }
 
   void apply(VjpCall& call) const override {
@@ -96,9 +97,8 @@ class BatchedGradient final : public CustomGradientRule {
       }
       for (size_t i = first_result; i < count; ++i) {
         const size_t result = i - first_result;
-        cotangents.push_back(call.has_cotangent(result)
-                                 ? example(examples_[i], call.cotangent(result))
-                                 : Tensor());
+        cotangents.push_back(
+            call.has_cotangent(result) ? example(examples_[i], call.cotangent(result)) : Tensor());
       }
       const Ref<Node> node = make_inferred_node(op_, values, attributes_, call.node().location());
       VjpCall inner(*node, std::move(cotangents), std::move(needed));
@@ -167,11 +167,12 @@ std::vector<Batched> Batcher::batch_scan(const Node& node, const std::vector<Bat
     const auto end = results.begin() + static_cast<std::ptrdiff_t>(carried);
     return ScanResult{.carried = {results.begin(), end}, .stacked = {end, results.end()}};
   };
-  const ScanResult all = scan(
-      turn, initial, sliced,
-      {.length = length,
-       .direction = node.attribute<bool>(4) ? Direction::Reverse : Direction::Forward},
-      node.location());
+  const ScanResult all =
+      scan(turn, initial, sliced,
+           {.length = length,
+            .direction = node.attribute<bool>(4) ? Direction::Reverse : Direction::Forward,
+            .residuals = residuals_of(node)},
+           node.location());
   std::vector<Batched> results;
   for (size_t i = 0; i < carried; ++i) results.push_back({all.carried[i], outputs[i]});
   for (size_t i = carried; i < outputs.size(); ++i) {

@@ -72,8 +72,8 @@ void Batcher::run(std::span<const Ref<Node>> nodes) {
     } else {
       std::vector<Value*> values;
       for (const Batched& operand : operands) values.push_back(operand.tensor.value().get());
-      const Results same = current_recorder().record(node->op(), values, node->attributes_ref(),
-                                                     node->location());
+      const Results same =
+          current_recorder().record(node->op(), values, node->attributes_ref(), node->location());
       for (size_t i = 0; i < same.size(); ++i) results.push_back({Tensor(same[i]), false});
     }
     for (size_t i = 0; i < results.size(); ++i) {

@@ -13,8 +13,10 @@ namespace {
 BatchAxis axis_for(const std::vector<BatchAxis>& axes, size_t index, size_t count,
                    const char* name) {
   if (axes.size() != 1 && axes.size() != count) {
-    fail(ErrorKind::Value, "[vmap] {} has {} axes for {} tensors: one for each is needed, or one "
-         "for all", name, axes.size(), count);
+    fail(ErrorKind::Value,
+         "[vmap] {} has {} axes for {} tensors: one for each is needed, or one "
+         "for all",
+         name, axes.size(), count);
   }
   return axes.size() == 1 ? axes[0] : axes[index];
 }

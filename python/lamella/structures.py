@@ -26,8 +26,7 @@ def flatten(value, name, into, like=None):
     if isinstance(value, (tuple, list)):
         shapes = like if isinstance(like, (tuple, list)) and len(like) == len(value) else ()
         items = [
-            flatten(item, name, into, shapes[i] if shapes else None)
-            for i, item in enumerate(value)
+            flatten(item, name, into, shapes[i] if shapes else None) for i, item in enumerate(value)
         ]
         return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
     if isinstance(value, dict):

@@ -3,7 +3,10 @@
 import functools
 
 from lamella import _native
+from lamella.nn.containers import CellList
 from lamella.structures import Constant, flat, flatten, restore
+
+_o = _native.operators_by_name
 
 
 def _check_axes(axes, name):
@@ -74,6 +77,46 @@ def _out_axes(structure, axes, what, into):
         _out_axes(item, axis, f"{what}[{i}]", into)
 
 
+def _example(tensor, axis, number, count):
+    """The part of a tensor for one of the cells."""
+    if not -len(tensor.shape) <= axis < len(tensor.shape) or tensor.shape[axis] != count:
+        raise ValueError(
+            f"[vmap] in_axes is {axis} for a tensor of shape {tensor.shape}, which must have one "
+            f"example for each of the {count} cells along that axis"
+        )
+    return _o.squeeze(_o.narrow(tensor, number, axis, (1,)), (axis,))
+
+
+def _vmap_cells(cells, in_axes, out_axes):
+    """vmap of several cells, whose weights are what differs: each is called for its example."""
+    cells = list(cells)
+    if not cells or any(type(cell) is not type(cells[0]) for cell in cells):
+        kinds = sorted({type(cell).__name__ for cell in cells})
+        raise TypeError(f"[vmap] a CellList must hold cells of one class, got {kinds}")
+
+    def ensemble(*args, **kwargs):
+        tensors, axes = [], []
+        given = _take(args, in_axes, "the arguments", tensors, axes)
+        columns, structure, result_axes = [], None, []
+        for number, cell in enumerate(cells):
+            examples = [
+                _example(tensor, axis, number, len(cells))
+                for tensor, axis in zip(tensors, axes, strict=True)
+            ]
+            results, structure = flat(cell(*restore(given, examples), **kwargs), "vmap")
+            columns.append(results)
+        _out_axes(structure, out_axes, "what is returned", result_axes)
+        if None in result_axes:
+            raise ValueError("[vmap] out_axes is None for a result that differs from cell to cell")
+        stacked = [
+            _o.stack(list(column), axis)
+            for column, axis in zip(zip(*columns, strict=True), result_axes, strict=True)
+        ]
+        return restore(structure, stacked)
+
+    return ensemble
+
+
 def vmap(fn, in_axes=0, out_axes=0):
     """A function that calls fn for each example along axes of its arguments, all at once.
 
@@ -86,13 +129,19 @@ def vmap(fn, in_axes=0, out_axes=0):
     example to example. Its operations are recorded for all examples, so a product for a batch is
     one product. vmap of grad gives a gradient for each example, grad of vmap that of their sum.
 
+    fn may also be a CellList of cells of one class: an ensemble, where example i goes to cell i,
+    or all arguments to every cell where in_axes is None. The cells run one after another.
+
     Raises ValueError where axes do not fit arguments or results, where the numbers of examples
     differ, and where out_axes is None for a result that differs from example to example.
     """
     if not callable(fn):
-        raise TypeError(f"[vmap] fn must be a function or a Cell, got {type(fn).__name__}")
+        kind = type(fn).__name__
+        raise TypeError(f"[vmap] fn must be a function, a Cell or a CellList, got {kind}")
     _check_axes(in_axes, "in_axes")
     _check_axes(out_axes, "out_axes")
+    if isinstance(fn, CellList):
+        return _vmap_cells(fn, in_axes, out_axes)
     if in_axes is None:
         raise ValueError("[vmap] in_axes is None: at least one argument needs an axis of examples")
 
@@ -109,6 +158,7 @@ def vmap(fn, in_axes=0, out_axes=0):
             _out_axes(out_structure, out_axes, "what is returned", result_axes)
             return results, result_axes
 
-        return restore(out_structure, _native.control_flow.vmap(one, tensors, axes))
+        results = _native.control_flow.vmap(one, tensors, axes)
+        return restore(out_structure, results)
 
     return batched

@@ -63,9 +63,7 @@ class Network(nn.Cell):
 
 
 def loss_of(net):
-    return lambda image, label: ops.cross_entropy(
-        net(image).expand_dims(0), label.expand_dims(0)
-    )
+    return lambda image, label: ops.cross_entropy(net(image).expand_dims(0), label.expand_dims(0))
 
 
 def images_and_labels(count):
@@ -127,12 +125,10 @@ def test_under_jit_and_of_jit():
 
 def test_a_jacobian_by_vmap_of_vjp():
     x = Tensor(numbers(3))
-    value, back = ms.vjp(lambda x: ops.sin(x) * x, x)
-    rows = ms.vmap(lambda direction: ms.grad(lambda x: (ops.sin(x) * x * direction).sum())(x))
+    rows = ms.vmap(lambda direction: ms.vjp(lambda x: ops.sin(x) * x, x)[1](direction))
     jacobian = rows(Tensor(np.eye(3, dtype=np.float32))).asnumpy()
-    array = x.asnumpy()
-    np.testing.assert_allclose(jacobian, np.diag(np.sin(array) + array * np.cos(array)), rtol=1e-5)
-    np.testing.assert_allclose(back(ops.ones_like(value))[0].asnumpy(), np.diag(jacobian), rtol=1e-5)
+    slope = np.sin(x.asnumpy()) + x.asnumpy() * np.cos(x.asnumpy())
+    np.testing.assert_allclose(jacobian, np.diag(slope), rtol=1e-5)
 
 
 def test_nested():
@@ -185,12 +181,56 @@ def test_draws_differ_from_example_to_example():
         (lambda x: ms.vmap(lambda a: a.asnumpy())(x), ValueError, "no elements that can be read"),
         (lambda x: ms.vmap(lambda a: a if a.sum() > 0 else -a)(x), ValueError, "can be read"),
         (lambda x: ms.vmap(lambda a: a[a > 0])(x), ValueError, "can be read"),
-        (lambda x: ms.vmap(3), TypeError, "must be a function or a Cell"),
+        (lambda x: ms.vmap(3), TypeError, "must be a function, a Cell"),
     ],
 )
 def test_errors(call, error, text):
     with pytest.raises(error, match=text):
         call(Tensor(numbers(3, 2)))
+
+
+def test_an_ensemble_of_cells():
+    ms.set_seed(6)
+    cells = nn.CellList([nn.Dense(3, 2) for _ in range(4)])
+    x = Tensor(numbers(4, 5, 3))
+    expected = np.stack([cell(x[i]).asnumpy() for i, cell in enumerate(cells)], 1)
+    np.testing.assert_array_equal(ms.vmap(cells, out_axes=1)(x).asnumpy(), expected)
+    shared = ms.vmap(cells, in_axes=None)(x[0]).asnumpy()
+    np.testing.assert_array_equal(shared, np.stack([cell(x[0]).asnumpy() for cell in cells]))
+    with pytest.raises(ValueError, match="one example for each of the 4 cells"):
+        ms.vmap(cells)(x[:3])
+    with pytest.raises(TypeError, match="cells of one class"):
+        ms.vmap(nn.CellList([nn.Dense(3, 2), nn.ReLU()]))
+
+
+@pytest.mark.parametrize("name", ["lstm", "attention", "batch_norm", "embedding"])
+def test_layers_for_every_example(name):
+    ms.set_seed(7)
+    x = Tensor(numbers(3, 2, 4, 8))
+    if name == "lstm":
+        layer = nn.LSTM(8, 5, batch_first=True)
+        function = lambda e: layer(e)[0]  # noqa: E731
+    elif name == "attention":
+        layer = nn.MultiheadAttention(8, 2, batch_first=True)
+        function = lambda e: layer(e, e, e)[0]  # noqa: E731
+    elif name == "batch_norm":
+        layer = nn.BatchNorm1d(8).set_train(False)
+        function = lambda e: layer(e.reshape((8, 8)))  # noqa: E731
+    else:
+        layer = nn.Embedding(9, 4)
+        x = Tensor(np.random.default_rng(1).integers(0, 9, (3, 2, 4)).astype(np.int32))
+        function = layer
+    batch = ms.vmap(function)(x).asnumpy()
+    expected = np.stack([function(x[i]).asnumpy() for i in range(3)])
+    np.testing.assert_allclose(batch, expected, rtol=1e-4, atol=1e-5)
+    weights = layer.trainable_params()
+    gradient = ms.grad(lambda e: (function(e) ** 2).sum(), grad_position=None, weights=weights)
+    each = ms.vmap(gradient)(x)
+    for index in range(3):
+        for all_of_them, alone in zip(each, gradient(x[index]), strict=True):
+            np.testing.assert_allclose(
+                all_of_them[index].asnumpy(), alone.asnumpy(), rtol=1e-3, atol=1e-4
+            )
 
 
 def test_one_kernel_for_all_examples():

@@ -158,13 +158,13 @@ TEST(Vmap, OfItselfIsAVmapOverTwoAxes) {
 }
 
 TEST(Vmap, MakesJacobiansOfGradients) {
-  const Tensor x = floats({3}, {0.5f, -1, 2}), directions = floats({3, 3}, {1, 0, 0, 0, 1, 0, 0, 0, 1});
+  const Tensor x = floats({3}, {0.5f, -1, 2}),
+               directions = floats({3, 3}, {1, 0, 0, 0, 1, 0, 0, 0, 1});
   const Tensor wrt[] = {x};
   const auto row = [&](const Tensors& e) {
     return value_and_grad([&] { return Tensors{ops::square(x) * x}; }, wrt, e[0]).gradients[0];
   };
-  EXPECT_THAT(elements(vmap(row, {directions})),
-              ElementsAre(0.75f, 0, 0, 0, 3, 0, 0, 0, 12));
+  EXPECT_THAT(elements(vmap(row, {directions})), ElementsAre(0.75f, 0, 0, 0, 3, 0, 0, 0, 12));
 }
 
 TEST(Vmap, KeepsAGradientRuleOfTheUsers) {
@@ -226,8 +226,9 @@ TEST(Vmap, RunsOneLoopForAllExamples) {
 TEST(Vmap, TakesEachExampleItsOwnWay) {
   const Tensor x = floats({4}, {-2, -0.5f, 3, 0.25f});
   const auto branched = [](const Tensors& e) {
-    return cond(ops::greater(e[0], 0), [&] { return Tensors{ops::log(e[0])}; },
-                [&] { return Tensors{e[0] * 10.0}; })[0];
+    return cond(
+        ops::greater(e[0], 0), [&] { return Tensors{ops::log(e[0])}; },
+        [&] { return Tensors{e[0] * 10.0}; })[0];
   };
   EXPECT_EQ(elements(vmap(branched, {x})), elements(one_by_one(branched, {x})));
   const auto turns = [](const Tensors& e) {
@@ -258,13 +259,35 @@ TEST(Vmap, DrawsAnewForEachExampleAsAScanDoes) {
   set_seed(9);
   const Tensor batch = vmap([&](const Tensors& e) { return noisy(e[0]); }, {x});
   set_seed(9);
-  const Tensor loop = scan([&](const Tensors&, const Tensors& s) {
-                        return ScanResult{{}, {noisy(s[0])}};
-                      }, {}, {x}).stacked[0];
+  const Tensor loop =
+      scan([&](const Tensors&, const Tensors& s) { return ScanResult{{}, {noisy(s[0])}}; }, {}, {x})
+          .stacked[0];
   EXPECT_EQ(elements(batch), elements(loop));
   EXPECT_NE(elements(example_of(batch, 0)), elements(example_of(batch, 1)));
   set_seed(9);
   EXPECT_EQ(elements(vmap([&](const Tensors& e) { return noisy(e[0]); }, {x})), elements(batch));
+}
+
+TEST(Vmap, DrawsAnewInEveryTurnOfEveryExample) {
+  const Tensor x = floats({2, 3, 4}, std::vector<float>(24, 1));
+  const auto sums = [](const Tensor& sequence) {
+    return scan(
+               [](const Tensors&, const Tensors& s) {
+                 return ScanResult{{}, {ops::dropout(s[0] * 2.0, 0.5) + ops::uniform({4})}};
+               },
+               {}, {sequence})
+        .stacked[0];
+  };
+  set_seed(10);
+  const Tensor batch = vmap([&](const Tensors& e) { return sums(e[0]); }, {x});
+  set_seed(10);
+  const Tensor loop =
+      scan([&](const Tensors&, const Tensors& s) { return ScanResult{{}, {sums(s[0])}}; }, {}, {x})
+          .stacked[0];
+  EXPECT_EQ(elements(batch), elements(loop));
+  std::vector<float> all = elements(batch);
+  std::sort(all.begin(), all.end());
+  EXPECT_EQ(std::adjacent_find(all.begin(), all.end()), all.end()) << "two draws are the same";
 }
 
 // ---- Errors ----
@@ -299,7 +322,8 @@ TEST(Vmap, RefusesToReadAnExample) {
     outside.assign(e[0]);
     return e[0];
   };
-  EXPECT_THAT(error_of([&] { vmap(writes, {x}); }), HasSubstr("cannot write a tensor of outside"));
+  EXPECT_THAT(error_of([&] { vmap(writes, {x}); }),
+              HasSubstr("a function in vmap cannot write a tensor of outside"));
 }
 
 }  // namespace
