@@ -56,7 +56,7 @@ BY_DTYPE = [
 
 
 def varied(value, example):
-    """Elements for one example: data is made anew, what is written out is shown from another row."""
+    """Elements for one example: data is made anew, what is written out starts at another row."""
     if isinstance(value, samples.Data) or not isinstance(value, np.ndarray) or value.ndim == 0:
         return value
     return np.roll(value, example, 0)
