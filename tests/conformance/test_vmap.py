@@ -155,6 +155,60 @@ def test_values(name, dtype):
             raise
 
 
+def weighted_sum(row, arguments):
+    """Of all float results, or None."""
+    total = None
+    for tensor in cases.run(row, arguments):
+        if tensor.dtype.name == "float32":
+            weight = np.random.default_rng(3).standard_normal(tuple(tensor.shape))
+            term = lamella.call("sum", tensor * Tensor(weight.astype(np.float32)))
+            total = term if total is None else total + term
+    return total
+
+
+@pytest.mark.parametrize(
+    "name", sorted({name for name, dtype in BY_DTYPE if ROWS[name]["has_gradient"]})
+)
+def test_gradients(name):
+    row = ROWS[name]
+    for sample, text in enumerate(row["samples"]):
+        batch = Batch(row, cases.Case(name, sample, "float32"))
+        columns = [[batch.tensor(e, place) for e in range(EXAMPLES)] for place in batch.places]
+        floats = [i for i, c in enumerate(columns) if c[0].dtype.name == "float32"]
+        if not floats or weighted_sum(row, batch.arguments[0]) is None:
+            continue
+
+        def total(*tensors, batch=batch):
+            return weighted_sum(row, batch.arguments_with(batch.places, tensors))
+
+        def gradients(*tensors, total=total, floats=floats):
+            wrt = [tensors[i] for i in floats]
+            return lamella._native.differentiate(lambda: (None, total(*tensors)), wrt)[1]
+
+        try:
+            stacked = [lamella.call("stack", column, 0) for column in columns]
+            loop = [gradients(*examples) for examples in zip(*columns, strict=True)]
+            inside = vmap(gradients)(*stacked)
+            _, outside = lamella._native.differentiate(
+                lambda: (None, lamella.call("sum", vmap(total)(*stacked))),  # noqa: B023
+                [stacked[i] for i in floats],
+            )
+            for number, place in enumerate(floats):
+                expected = np.stack([cases.array_of(one[number]) for one in loop])
+                scale = np.max(np.abs(expected), initial=1)
+                for kind, given in (("inside", inside[number]), ("outside", outside[number])):
+                    np.testing.assert_allclose(
+                        cases.array_of(given),
+                        expected,
+                        rtol=1e-4,
+                        atol=1e-5 * scale,
+                        err_msg=f"grad {kind} of vmap, {batch.places[place]}",
+                    )
+        except Exception as error:
+            error.add_note(f"{name}-{sample}: {text}")
+            raise
+
+
 def test_no_operator_is_left_out():
     assert {name for name, _ in BY_DTYPE} | WITHOUT_OPERANDS | INTERNAL == set(ROWS)
     assert all(

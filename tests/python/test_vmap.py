@@ -244,4 +244,4 @@ def test_one_kernel_for_all_examples():
         batched(x).asnumpy()
         return lamella.counters()["launches"] - before
 
-    assert launches(200) == launches(3) <= 2
+    assert launches(200) == launches(3) <= 3  # one an operation even in windows of one
