@@ -72,10 +72,9 @@ const Ref<Value>& Storage::current() {
 
 void Storage::replace(Ref<Value> value) {
   if (!base_ && value->is_traced() && !value_->is_traced()) {
-    fail(
-        ErrorKind::Value,
-        "[assign] the body of a loop or branch cannot write a tensor of outside; let it be carried "
-        "from turn to turn and returned");
+    fail(ErrorKind::Value,
+         "[assign] the body of a loop or branch and a function in vmap cannot write a tensor of "
+         "outside; let it be carried from turn to turn, or returned");
   }
   if (base_) {
     base_->replace(view_.write(Tensor(base_), Tensor(value)).value());
@@ -179,8 +178,8 @@ void ensure_ready(const Ref<Value>& value) {
   if (value->is_traced()) {
     fail(
         ErrorKind::Value,
-        "[read] this tensor stands for a value in the body of a loop or branch: it has no elements "
-        "that can be read; compute with it instead");
+        "[read] this tensor stands for a value in the body of a loop or branch, or for one example "
+        "in vmap: it has no elements that can be read; compute with it instead");
   }
   if (value->state() == Value::State::Pending) {
     fail(ErrorKind::Value,

@@ -117,11 +117,12 @@ void Window::prepare(const Operator& op, std::span<Value* const> operands,
   }
   for (Value* operand : operands) {
     if (operand->is_traced()) {
-      throw Error(ErrorKind::Value,
-                  fmt::format("[{}] an operand stands for a value in the body of a loop or branch: "
-                              "outside, only what the body returns exists",
-                              op.name()),
-                  location);
+      throw Error(
+          ErrorKind::Value,
+          fmt::format("[{}] an operand stands for a value in the body of a loop or branch, or "
+                      "for one example in vmap: outside, only what is returned exists",
+                      op.name()),
+          location);
     }
     if (operand->state() == Value::State::Failed) {
       throw Error(ErrorKind::Value,

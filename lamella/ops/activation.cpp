@@ -32,6 +32,7 @@ LAMELLA_OP(relu, (Operand x),
     .vjp = vjp([](VjpCall& call) {
       call.give(0, ops::where(ops::less_equal(call.result(), 0), 0.0, call.cotangent()));
     }),
+    .batch = batch::elementwise,
     .reference = numpy("np.maximum(x, 0)", 0), .cost = Cost{1},
     .samples = Samples{"away_from_zero(3, 5)", "randn(2, 0)"})
 
@@ -44,6 +45,7 @@ LAMELLA_OP(relu6, (Operand x),
     .vjp = vjp([](VjpCall& call) {
       call.give(0, where_inside(between(call.operand(0), 0, 6), call.cotangent()));
     }),
+    .batch = batch::elementwise,
     .reference = numpy("np.minimum(np.maximum(x, 0), 6)", 0), .cost = Cost{2},
     .samples = Samples{"away_from_zero(3, 5) * 4"})
 
@@ -54,6 +56,7 @@ LAMELLA_OP(leaky_relu, (Operand x, Operand alpha),
       return std::vector{ops::where(ops::greater(call[0], 0), call[0], call[0] * call[1])};
     }),
     .vjp = from_composite,
+    .batch = batch::elementwise_like<0>,
     .reference = numpy("np.where(x > 0, x, x * x.dtype.type(alpha))", 1), .cost = Cost{2},
     .samples = Samples{"away_from_zero(3, 5), 0.2"})
 
@@ -81,6 +84,7 @@ LAMELLA_OP(prelu, (Operand x, Operand weight),
       return std::vector{ops::where(ops::greater(x, 0), x, x * weight)};
     }),
     .vjp = from_composite,
+    .batch = batch::through_composite,
     .reference = numpy("np.where(x > 0, x, x * weight.reshape([-1 if i == 1 else 1 for i in range(x.ndim)]))", 1),
     .cost = Cost{2},
     .samples = Samples{"away_from_zero(3, 4, 5), randn(4)", "away_from_zero(3, 4), randn(1)"})
@@ -99,6 +103,7 @@ LAMELLA_OP(elu, (Operand x, Operand alpha),
         call.give(1, call.cotangent() * ops::expm1(ops::clamp_max(call.operand(0), 0)));
       }
     }),
+    .batch = batch::elementwise_like<0>,
     .reference = numpy("np.where(x > 0, x, x.dtype.type(alpha) * np.expm1(np.minimum(x, 0)))", 4), .cost = Cost{14},
     .samples = Samples{"away_from_zero(3, 5), 1.0", "away_from_zero(3, 5), 0.5"})
 
@@ -110,6 +115,7 @@ LAMELLA_OP(celu, (Operand x, Operand alpha),
       return std::vector{ops::where(ops::greater(call[0], 0), call[0], below)};
     }),
     .vjp = from_composite,
+    .batch = batch::elementwise_like<0>,
     .reference = numpy("np.where(x > 0, x, alpha * np.expm1(np.minimum(x, 0) / alpha))", 8), .cost = Cost{15},
     .samples = Samples{"away_from_zero(3, 5), 0.5"})
 
@@ -121,6 +127,7 @@ LAMELLA_OP(selu, (Operand x),
       return std::vector{ops::where(ops::greater(call[0], 0), call[0] * kSeluScale, below)};
     }),
     .vjp = from_composite,
+    .batch = batch::elementwise,
     .reference = numpy("np.where(x > 0, 1.0507009873554805 * x, 1.7580993408473766 * np.expm1(np.minimum(x, 0)))", 4),
     .cost = Cost{14}, .samples = Samples{"away_from_zero(3, 5)"})
 
@@ -138,6 +145,7 @@ LAMELLA_OP(gelu, (Operand x, bool tanh_form = false),
       return std::vector{x * ops::sigmoid(u * (2 * kSqrtTwoByPi))};
     }),
     .vjp = from_composite,
+    .batch = batch::elementwise,
     .reference = numpy("gelu_tanh(x) if tanh_form else 0.5 * x * erfc(-x / np.sqrt(2))", 8), .cost = Cost{20},
     .samples = Samples{"randn(3, 5)", "randn(3, 5), tanh_form=True"})
 
@@ -148,6 +156,7 @@ LAMELLA_OP(silu, (Operand x),
       return std::vector{call[0] * ops::sigmoid(call[0])};
     }),
     .vjp = from_composite,
+    .batch = batch::elementwise,
     .reference = numpy("x / (1 + np.exp(-x))", 4), .cost = Cost{13}, .samples = Samples{"randn(3, 5)"})
 
 LAMELLA_OP(hardsigmoid, (Operand x),
@@ -159,6 +168,7 @@ LAMELLA_OP(hardsigmoid, (Operand x),
     .vjp = vjp([](VjpCall& call) {
       call.give(0, where_inside(between(call.operand(0), -3, 3), call.cotangent() / 6.0));
     }),
+    .batch = batch::elementwise,
     .reference = numpy("np.clip(x + 3, 0, 6) / 6", 2), .cost = Cost{4}, .samples = Samples{"randn(3, 5) * 3"})
 
 LAMELLA_OP(hardswish, (Operand x),
@@ -168,6 +178,7 @@ LAMELLA_OP(hardswish, (Operand x),
       return std::vector{call[0] * ops::clip(call[0] + 3.0, 0.0, 6.0) / 6.0};
     }),
     .vjp = from_composite,
+    .batch = batch::elementwise,
     .reference = numpy("x * np.clip(x + 3, 0, 6) / 6", 2), .cost = Cost{5}, .samples = Samples{"randn(3, 5) * 3"})
 
 LAMELLA_OP(mish, (Operand x),
@@ -177,6 +188,7 @@ LAMELLA_OP(mish, (Operand x),
       return std::vector{call[0] * ops::tanh(ops::softplus(call[0]))};
     }),
     .vjp = from_composite,
+    .batch = batch::elementwise,
     .reference = numpy("x * np.tanh(np.logaddexp(x, 0))", 6), .cost = Cost{36}, .samples = Samples{"randn(3, 5)"})
 
 LAMELLA_OP(logsigmoid, (Operand x),
@@ -186,6 +198,7 @@ LAMELLA_OP(logsigmoid, (Operand x),
       return std::vector{ops::neg(ops::softplus(ops::neg(call[0])))};
     }),
     .vjp = from_composite,
+    .batch = batch::elementwise,
     .reference = numpy("-np.logaddexp(-x, 0)", 4), .cost = Cost{22}, .samples = Samples{"randn(3, 5)"})
 
 LAMELLA_OP(softsign, (Operand x),
@@ -195,6 +208,7 @@ LAMELLA_OP(softsign, (Operand x),
       return std::vector{call[0] / (1.0 + ops::abs(call[0]))};
     }),
     .vjp = from_composite,
+    .batch = batch::elementwise,
     .reference = numpy("x / (1 + np.abs(x))", 2), .cost = Cost{3}, .samples = Samples{"away_from_zero(3, 5)"})
 
 LAMELLA_OP(tanhshrink, (Operand x),
@@ -204,6 +218,7 @@ LAMELLA_OP(tanhshrink, (Operand x),
       return std::vector{call[0] - ops::tanh(call[0])};
     }),
     .vjp = vjp([](VjpCall& call) { call.give(0, call.cotangent() * ops::square(ops::tanh(call.operand(0)))); }),
+    .batch = batch::elementwise,
     .reference = numpy("x - np.tanh(x)", 64), .cost = Cost{15}, .samples = Samples{"away_from_zero(3, 5)"})
 
 LAMELLA_OP(hardshrink, (Operand x, Operand bound),
@@ -215,6 +230,7 @@ LAMELLA_OP(hardshrink, (Operand x, Operand bound),
     .vjp = vjp([](VjpCall& call) {
       call.give(0, ops::where(ops::less_equal(ops::abs(call.operand(0)), call.operand(1)), 0.0, call.cotangent()));
     }),
+    .batch = batch::elementwise_like<0>,
     .reference = numpy("np.where(np.abs(x) <= bound, 0, x)", 0), .cost = Cost{2},
     .samples = Samples{"randn(3, 5), 0.5"})
 
@@ -226,6 +242,7 @@ LAMELLA_OP(softshrink, (Operand x, Operand bound),
       return std::vector{ops::where(ops::less_equal(ops::abs(call[0]), call[1]), 0.0, moved)};
     }),
     .vjp = from_composite,
+    .batch = batch::elementwise_like<0>,
     .reference = numpy("np.where(np.abs(x) <= x.dtype.type(bound), 0, x - np.sign(x) * x.dtype.type(bound))", 2),
     .cost = Cost{4}, .samples = Samples{"randn(3, 5), 0.5"})
 
@@ -236,6 +253,7 @@ LAMELLA_OP(threshold, (Operand x, Operand bound, Operand value),
       return std::vector{ops::where(ops::less_equal(call[0], call[1]), call[2], call[0])};
     }),
     .vjp = from_composite,
+    .batch = batch::elementwise_like<0>,
     .reference = numpy("np.where(x <= bound, x.dtype.type(value), x)", 0), .cost = Cost{2},
     .samples = Samples{"randn(3, 5), 0.5, 2.0"})
 
@@ -260,6 +278,7 @@ LAMELLA_OP(glu, (Operand x, int64_t axis = -1),
       return std::vector{value * ops::sigmoid(gate)};
     }),
     .vjp = from_composite,
+    .batch = batch::along_axes<0>,
     .reference = numpy("glu(x, axis)", 4), .cost = Cost{13},
     .samples = Samples{"randn(3, 6)", "randn(4, 3), axis=0"})
 
@@ -285,6 +304,7 @@ LAMELLA_OP(clip, (Operand x, Operand low, Operand high),
         call.give(2, where_inside(above, call.cotangent()));
       }
     }),
+    .batch = batch::elementwise,
     .reference = numpy("np.minimum(np.maximum(x, low), high)", 0), .cost = Cost{2},
     .samples = Samples{"randn(3, 5), -0.5, 0.5", "randn(3, 5), randn(5) - 2, randn(3, 1) + 2"})
 
@@ -297,6 +317,7 @@ LAMELLA_OP(clamp_min, (Operand x, Operand low),
       call.give(0, ops::where(below, 0.0, call.cotangent()));
       if (call.needs(1)) call.give(1, where_inside(below, call.cotangent()));
     }),
+    .batch = batch::elementwise,
     .reference = numpy("np.maximum(x, low)", 0), .cost = Cost{1}, .samples = Samples{"randn(3, 5), 0.1"})
 
 LAMELLA_OP(clamp_max, (Operand x, Operand high),
@@ -308,6 +329,7 @@ LAMELLA_OP(clamp_max, (Operand x, Operand high),
       call.give(0, ops::where(above, 0.0, call.cotangent()));
       if (call.needs(1)) call.give(1, where_inside(above, call.cotangent()));
     }),
+    .batch = batch::elementwise,
     .reference = numpy("np.minimum(x, high)", 0), .cost = Cost{1}, .samples = Samples{"randn(3, 5), 0.1"})
 
 }  // namespace lamella

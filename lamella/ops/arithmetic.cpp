@@ -18,6 +18,7 @@ LAMELLA_OP(add, (Operand x, Operand y),
       call.give(0, call.cotangent());
       call.give(1, call.cotangent());
     }),
+    .batch = batch::elementwise,
     .reference = numpy("x + y", 0.5),
     .cost = Cost{1},
     .samples = Samples{"randn(3, 5), randn(3, 5)", "randn(4, 1, 3), randn(5, 1)", "randn(2, 0), 2.5"})
@@ -31,6 +32,7 @@ LAMELLA_OP(sub, (Operand x, Operand y),
       call.give(0, call.cotangent());
       if (call.needs(1)) call.give(1, -call.cotangent());
     }),
+    .batch = batch::elementwise,
     .reference = numpy("x - y", 0.5),
     .cost = Cost{1},
     .samples = Samples{"randn(3, 5), randn(3, 5)", "randn(4, 1, 3), randn(5, 1)", "1.5, randn(7)"})
@@ -46,6 +48,7 @@ LAMELLA_OP(mul, (Operand x, Operand y),
       if (call.needs(0)) call.give(0, call.cotangent() * call.operand(1));
       if (call.needs(1)) call.give(1, call.cotangent() * call.operand(0));
     }),
+    .batch = batch::elementwise,
     .reference = numpy("x * y", 0.5),
     .cost = Cost{1},
     .samples = Samples{"randn(3, 5), randn(3, 5)", "randn(4, 1, 3), randn(5, 1)", "randn(6), 3"})
@@ -60,6 +63,7 @@ LAMELLA_OP(div, (Operand x, Operand y),
       call.give(0, scaled);
       if (call.needs(1)) call.give(1, -(scaled * call.result()));
     }),
+    .batch = batch::elementwise,
     .reference = numpy("x / y", 0.5),
     .cost = Cost{1},
     .samples = Samples{"randn(3, 5), away_from_zero(3, 5)", "randn(4, 1, 3), away_from_zero(5, 1)",
@@ -71,6 +75,7 @@ LAMELLA_OP(floor_divide, (Operand x, Operand y),
     .infer = infer::elementwise,
     .lower = tile_opcode<Opcode::FloorDiv>(),
     .vjp = vjp([](VjpCall&) {}),  // constant but for its jumps
+    .batch = batch::elementwise,
     .reference = numpy("np.floor_divide(x, y)", 0.5),
     .cost = Cost{2},
     .samples = Samples{"randn(3, 5), away_from_zero(3, 5)", "randn(4, 1), away_from_zero(3)"})
@@ -86,6 +91,7 @@ LAMELLA_OP(mod, (Operand x, Operand y),
         call.give(1, -(call.cotangent() * ops::floor_divide(call.operand(0), call.operand(1))));
       }
     }),
+    .batch = batch::elementwise,
     .reference = numpy("np.mod(x, y)", 1),
     .cost = Cost{3},
     .samples = Samples{"randn(3, 5), away_from_zero(3, 5)", "randn(4, 1), away_from_zero(3)"})
@@ -109,6 +115,7 @@ LAMELLA_OP(pow, (Operand x, Operand y),
         call.give(1, call.cotangent() * call.result() * logarithm);
       }
     }),
+    .batch = batch::elementwise,
     .reference = numpy("np.power(x, y)", 4),
     .cost = Cost{20},
     .samples = Samples{"positive(3, 5), positive(3, 5)", "positive(4, 1), positive(3)", "positive(5), 2", "positive(5), -1.5"})
@@ -131,6 +138,7 @@ LAMELLA_OP(minimum, (Operand x, Operand y),
         call.give(1, ops::where(tie, half, ops::where(ops::less(y, x), call.cotangent(), 0.0)));
       }
     }),
+    .batch = batch::elementwise,
     .reference = numpy("np.minimum(x, y)", 0),
     .cost = Cost{1},
     .samples = Samples{"randn(3, 5), randn(3, 5)", "randn(4, 1, 3), randn(5, 1)", "randn(7), 0.5"})
@@ -153,6 +161,7 @@ LAMELLA_OP(maximum, (Operand x, Operand y),
         call.give(1, ops::where(tie, half, ops::where(ops::greater(y, x), call.cotangent(), 0.0)));
       }
     }),
+    .batch = batch::elementwise,
     .reference = numpy("np.maximum(x, y)", 0),
     .cost = Cost{1},
     .samples = Samples{"randn(3, 5), randn(3, 5)", "randn(4, 1, 3), randn(5, 1)", "randn(7), 0.5"})

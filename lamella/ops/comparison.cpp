@@ -10,6 +10,7 @@ LAMELLA_OP(equal, (Operand x, Operand y),
     .doc = "x == y; false where either is NaN.",
     .accepts = kAnyDType, .promotion = Promotion::Common, .infer = infer::predicate,
     .lower = tile_opcode<Opcode::Equal>(), .vjp = not_differentiable("its result is a bool"),
+    .batch = batch::elementwise,
     .reference = numpy("np.equal(x, y)", 0), .cost = Cost{1},
     .samples = Samples{"integers(3, 5), integers(3, 5)", "integers(4, 1), integers(3)"})
 
@@ -17,6 +18,7 @@ LAMELLA_OP(not_equal, (Operand x, Operand y),
     .doc = "x != y; true where either is NaN.",
     .accepts = kAnyDType, .promotion = Promotion::Common, .infer = infer::predicate,
     .lower = tile_opcode<Opcode::NotEqual>(), .vjp = not_differentiable("its result is a bool"),
+    .batch = batch::elementwise,
     .reference = numpy("np.not_equal(x, y)", 0), .cost = Cost{1},
     .samples = Samples{"integers(3, 5), integers(3, 5)", "integers(4, 1), integers(3)"})
 
@@ -24,6 +26,7 @@ LAMELLA_OP(less, (Operand x, Operand y),
     .doc = "x < y; false where either is NaN.",
     .accepts = kAnyDType, .promotion = Promotion::Common, .infer = infer::predicate,
     .lower = tile_opcode<Opcode::Less>(), .vjp = not_differentiable("its result is a bool"),
+    .batch = batch::elementwise,
     .reference = numpy("np.less(x, y)", 0), .cost = Cost{1},
     .samples = Samples{"integers(3, 5), integers(3, 5)", "integers(4, 1), integers(3)"})
 
@@ -31,6 +34,7 @@ LAMELLA_OP(less_equal, (Operand x, Operand y),
     .doc = "x <= y; false where either is NaN.",
     .accepts = kAnyDType, .promotion = Promotion::Common, .infer = infer::predicate,
     .lower = tile_opcode<Opcode::LessEqual>(), .vjp = not_differentiable("its result is a bool"),
+    .batch = batch::elementwise,
     .reference = numpy("np.less_equal(x, y)", 0), .cost = Cost{1},
     .samples = Samples{"integers(3, 5), integers(3, 5)", "integers(4, 1), integers(3)"})
 
@@ -38,6 +42,7 @@ LAMELLA_OP(greater, (Operand x, Operand y),
     .doc = "x > y; false where either is NaN.",
     .accepts = kAnyDType, .promotion = Promotion::Common, .infer = infer::predicate,
     .lower = tile_opcode<Opcode::Greater>(), .vjp = not_differentiable("its result is a bool"),
+    .batch = batch::elementwise,
     .reference = numpy("np.greater(x, y)", 0), .cost = Cost{1},
     .samples = Samples{"integers(3, 5), integers(3, 5)", "integers(4, 1), integers(3)"})
 
@@ -45,6 +50,7 @@ LAMELLA_OP(greater_equal, (Operand x, Operand y),
     .doc = "x >= y; false where either is NaN.",
     .accepts = kAnyDType, .promotion = Promotion::Common, .infer = infer::predicate,
     .lower = tile_opcode<Opcode::GreaterEqual>(), .vjp = not_differentiable("its result is a bool"),
+    .batch = batch::elementwise,
     .reference = numpy("np.greater_equal(x, y)", 0), .cost = Cost{1},
     .samples = Samples{"integers(3, 5), integers(3, 5)", "integers(4, 1), integers(3)"})
 
@@ -52,6 +58,7 @@ LAMELLA_OP(bitwise_and, (Operand x, Operand y),
     .doc = "Bit by bit and; logical and of bools.",
     .accepts = kIntegers | kBool, .promotion = Promotion::Common, .infer = infer::elementwise,
     .lower = tile_opcode<Opcode::And>(), .vjp = not_differentiable("integers have no gradient"),
+    .batch = batch::elementwise,
     .reference = numpy("np.bitwise_and(x, y)", 0), .cost = Cost{1},
     .samples = Samples{"integers(3, 5), integers(3, 5)"})
 
@@ -59,6 +66,7 @@ LAMELLA_OP(bitwise_or, (Operand x, Operand y),
     .doc = "Bit by bit or; logical or of bools.",
     .accepts = kIntegers | kBool, .promotion = Promotion::Common, .infer = infer::elementwise,
     .lower = tile_opcode<Opcode::Or>(), .vjp = not_differentiable("integers have no gradient"),
+    .batch = batch::elementwise,
     .reference = numpy("np.bitwise_or(x, y)", 0), .cost = Cost{1},
     .samples = Samples{"integers(3, 5), integers(3, 5)"})
 
@@ -66,6 +74,7 @@ LAMELLA_OP(bitwise_xor, (Operand x, Operand y),
     .doc = "Bit by bit exclusive or; of bools whether they differ.",
     .accepts = kIntegers | kBool, .promotion = Promotion::Common, .infer = infer::elementwise,
     .lower = tile_opcode<Opcode::Xor>(), .vjp = not_differentiable("integers have no gradient"),
+    .batch = batch::elementwise,
     .reference = numpy("np.bitwise_xor(x, y)", 0), .cost = Cost{1},
     .samples = Samples{"integers(3, 5), integers(3, 5)"})
 
@@ -73,6 +82,7 @@ LAMELLA_OP(bitwise_not, (Operand x),
     .doc = "All bits turned; logical not of bools.",
     .accepts = kIntegers | kBool, .infer = infer::same,
     .lower = tile_opcode<Opcode::Not>(), .vjp = not_differentiable("integers have no gradient"),
+    .batch = batch::elementwise,
     .reference = numpy("np.invert(x)", 0), .cost = Cost{1}, .samples = Samples{"integers(3, 5)"})
 
 LAMELLA_OP(logical_and, (Operand x, Operand y),
@@ -83,6 +93,7 @@ LAMELLA_OP(logical_and, (Operand x, Operand y),
                                           ops::cast(call[1], DType::Bool))};
     }),
     .vjp = not_differentiable("its result is a bool"),
+    .batch = batch::elementwise,
     .reference = numpy("np.logical_and(x, y)", 0), .cost = Cost{2},
     .samples = Samples{"integers(3, 5), integers(3, 5)", "integers(4, 1), integers(3)"})
 
@@ -94,6 +105,7 @@ LAMELLA_OP(logical_or, (Operand x, Operand y),
                                          ops::cast(call[1], DType::Bool))};
     }),
     .vjp = not_differentiable("its result is a bool"),
+    .batch = batch::elementwise,
     .reference = numpy("np.logical_or(x, y)", 0), .cost = Cost{2},
     .samples = Samples{"integers(3, 5), integers(3, 5)", "integers(4, 1), integers(3)"})
 
@@ -105,6 +117,7 @@ LAMELLA_OP(logical_xor, (Operand x, Operand y),
                                           ops::cast(call[1], DType::Bool))};
     }),
     .vjp = not_differentiable("its result is a bool"),
+    .batch = batch::elementwise,
     .reference = numpy("np.logical_xor(x, y)", 0), .cost = Cost{2},
     .samples = Samples{"integers(3, 5), integers(3, 5)", "integers(4, 1), integers(3)"})
 
@@ -115,6 +128,7 @@ LAMELLA_OP(logical_not, (Operand x),
       return std::vector{ops::bitwise_not(ops::cast(call[0], DType::Bool))};
     }),
     .vjp = not_differentiable("its result is a bool"),
+    .batch = batch::elementwise,
     .reference = numpy("np.logical_not(x)", 0), .cost = Cost{2}, .samples = Samples{"integers(3, 5)"})
 
 LAMELLA_OP(where, (Operand condition, Operand x, Operand y),
@@ -127,6 +141,7 @@ LAMELLA_OP(where, (Operand condition, Operand x, Operand y),
       if (call.needs(1)) call.give(1, ops::where(condition, cotangent, 0.0));
       if (call.needs(2)) call.give(2, ops::where(condition, 0.0, cotangent));
     }),
+    .batch = batch::elementwise,
     .reference = numpy("np.where(condition, x, y)", 0), .cost = Cost{1},
     .samples = Samples{"bools(3, 5), randn(3, 5), randn(3, 5)", "bools(4, 1), randn(3), 0.0"})
 
@@ -149,6 +164,7 @@ LAMELLA_OP(cast, (Operand x, DType dtype),
         call.give(0, ops::cast(call.cotangent(), call.operand(0).dtype()));
       }
     }),
+    .batch = batch::elementwise,
     .reference = numpy("astype(x, dtype)", 0), .cost = Cost{1},
     .samples = Samples{"randn(3, 5), dtype='float32'", "randn(3, 5), dtype='float16'",
                        "randn(3, 5), dtype='int32'", "integers(3, 5), dtype='bool'"})
@@ -160,6 +176,7 @@ LAMELLA_OP(stop_gradient, (Operand x),
       return o[0];
     }),
     .vjp = vjp([](VjpCall&) {}),
+    .batch = batch::elementwise,
     .reference = numpy("x", 0), .cost = Cost{0}, .samples = Samples{"randn(3, 5)"})
 
 }  // namespace lamella

@@ -58,6 +58,7 @@ LAMELLA_OP_MULTI(scan, (Operands values, ObjectAttribute body, int64_t carried, 
     },
     .lower = control(Control::Scan),
     .vjp = gradient_by_rule<5>(),
+    .batch = batch::scan_body,
     .reference = numpy("", 0), .cost = Cost{0}, .samples = Samples{})
 
 LAMELLA_OP_MULTI(branch, (Operands values, ObjectAttribute then, ObjectAttribute otherwise, ObjectAttribute gradient),
@@ -84,6 +85,7 @@ LAMELLA_OP_MULTI(branch, (Operands values, ObjectAttribute then, ObjectAttribute
     },
     .lower = control(Control::Branch),
     .vjp = gradient_by_rule<2>(),
+    .batch = batch::branches,
     .reference = numpy("", 0), .cost = Cost{0}, .samples = Samples{})
 
 LAMELLA_OP_MULTI(while_loop, (Operands values, ObjectAttribute condition, ObjectAttribute body, int64_t carried,
@@ -103,6 +105,7 @@ LAMELLA_OP_MULTI(while_loop, (Operands values, ObjectAttribute condition, Object
     },
     .lower = control(Control::While),
     .vjp = gradient_by_rule<3>(),
+    .batch = batch::one_by_one,
     .reference = numpy("", 0), .cost = Cost{0}, .samples = Samples{})
 
 LAMELLA_OP_MULTI(while_loop_backward, (Operands values, ObjectAttribute body, ObjectAttribute backward, int64_t carried,
@@ -119,6 +122,7 @@ LAMELLA_OP_MULTI(while_loop_backward, (Operands values, ObjectAttribute body, Ob
     .lower = control(Control::WhileBackward),
     .vjp = not_differentiable("it is the gradient of a while loop; a loop with a known number of turns (scan) can be "
                               "differentiated again"),
+    .batch = batch::one_by_one,
     .reference = numpy("", 0), .cost = Cost{0}, .samples = Samples{})
 
 }  // namespace lamella

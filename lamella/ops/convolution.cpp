@@ -150,6 +150,79 @@ Lowering as_convolution() {
   });
 }
 
+// ---- Many examples at once ----
+
+// Examples that share the weights are further samples. Where the weights differ, the examples'
+// channels are groups of one convolution with as many times the groups.
+
+// An operand [N, C, ...] of each example, with the batch's channels side by side: [N, B C, ...].
+Tensor channels_side_by_side(const Tensor& stacked) {
+  Axes axes{1, 0};
+  for (int axis = 2; axis < stacked.rank(); ++axis) axes.push_back(axis);
+  const Tensor turned = ops::transpose(stacked, axes);
+  Shape shape = turned.shape();
+  shape[2] = shape[1] * shape[2];
+  shape.erase(1);
+  return ops::reshape(turned, shape);
+}
+
+// The way back, to `shape` [B, N, C, ...].
+Tensor channels_apart(const Tensor& joined, const Shape& shape) {
+  Shape turned = shape;
+  std::swap(turned[0], turned[1]);
+  Axes axes{1, 0};
+  for (int axis = 2; axis < lamella::rank(shape); ++axis) axes.push_back(axis);
+  return ops::transpose(ops::reshape(joined, turned), axes);
+}
+
+// Weights or a bias [K, ...] of each example as those of one convolution: [B K, ...].
+Tensor one_behind_the_other(const Tensor& stacked) {
+  Shape shape = stacked.shape();
+  shape[1] = shape[0] * shape[1];
+  shape.erase(0);
+  return ops::reshape(stacked, shape);
+}
+
+std::vector<AttributeValue> with_groups(const BatchCall& call) {
+  std::vector<AttributeValue> attributes = call.attributes();
+  attributes.back() = std::get<int64_t>(attributes.back()) * call.size();
+  return attributes;
+}
+
+std::vector<Tensor> batch_convolution(const BatchCall& call) {
+  if (!call.any_batched_from(1)) return batch::join_samples(call, 1, batch::kNoShape);
+  if (call.size() == 0) return call.one_by_one();
+  std::vector<Tensor> operands{channels_side_by_side(call.stacked(0))};
+  for (size_t i = 1; i < call.operand_count(); ++i) {
+    operands.push_back(one_behind_the_other(call.stacked(i)));
+  }
+  const Tensor joined = call.record(operands, with_groups(call))[0];
+  return {channels_apart(joined, call.result_shape())};
+}
+
+std::vector<Tensor> batch_convolution_backward_data(const BatchCall& call) {
+  if (!call.any_batched_from(1)) return batch::join_samples(call, 1, 0);
+  if (call.size() == 0) return call.one_by_one();
+  std::vector<AttributeValue> attributes = with_groups(call);
+  Shape& shape = std::get<Shape>(attributes[0]);
+  shape[1] = shape[1] * call.size();
+  const Tensor joined =
+      call.record({channels_side_by_side(call.stacked(0)), one_behind_the_other(call.stacked(1))},
+                  std::move(attributes))[0];
+  return {channels_apart(joined, call.result_shape())};
+}
+
+std::vector<Tensor> batch_convolution_backward_weights(const BatchCall& call) {
+  if (call.size() == 0) return call.one_by_one();
+  std::vector<AttributeValue> attributes = with_groups(call);
+  Shape& shape = std::get<Shape>(attributes[0]);
+  shape[0] = shape[0] * call.size();
+  const Tensor joined =
+      call.record({channels_side_by_side(call.stacked(0)), channels_side_by_side(call.stacked(1))},
+                  std::move(attributes))[0];
+  return {ops::reshape(joined, call.result_shape())};
+}
+
 }  // namespace
 
 LAMELLA_OP(convolution, (Operand x, Operand weight, OptionalOperand bias, Axes stride = {}, Axes padding = {},
@@ -169,6 +242,7 @@ LAMELLA_OP(convolution, (Operand x, Operand weight, OptionalOperand bias, Axes s
                                                                  call.results[0], options_of(window_of(call, 0)));
                      }}),
     .vjp = vjp(convolution_vjp),
+    .batch = batch::rule(batch_convolution),
     .reference = numpy("convolution(x, weight, bias, stride, padding, dilation, groups)", 64),
     .cost = Cost{0, forward_flops},
     .samples = Samples{"randn(2, 3, 6, 5), randn(4, 3, 3, 3), stride=(1, 1), padding=(1, 1, 1, 1), dilation=(1, 1)",
@@ -201,6 +275,7 @@ LAMELLA_OP(convolution_backward_data, (Operand cotangent, Operand weight, Shape 
         call.give(1, ops::convolution_backward_weights(x, cotangent, weight.shape(), w.stride, w.padding, w.dilation, w.groups));
       }
     }),
+    .batch = batch::rule(batch_convolution_backward_data),
     .reference = numpy("convolution_backward_data(cotangent, weight, x_shape, stride, padding, dilation, groups)", 64),
     .cost = Cost{0, [](const Node& node) {
       return convolution_flops(node.operand(0)->type().shape, node.operand(1)->type().shape);
@@ -233,6 +308,7 @@ LAMELLA_OP(convolution_backward_weights, (Operand x, Operand cotangent, Shape we
       }
       if (call.needs(1)) call.give(1, ops::convolution(x, weight, {}, w.stride, w.padding, w.dilation, w.groups));
     }),
+    .batch = batch::rule(batch_convolution_backward_weights),
     .reference = numpy("convolution_backward_weights(x, cotangent, weight_shape, stride, padding, dilation, groups)", 64),
     .cost = Cost{0, [](const Node& node) {
       return convolution_flops(node.operand(1)->type().shape, node.result()->type().shape);
@@ -244,6 +320,7 @@ LAMELLA_OP(conv1d, (Operand x, Operand weight, OptionalOperand bias, Axes stride
     .doc = "convolution over one spatial axis. padding: before, after.",
     .accepts = kFloats, .promotion = Promotion::Common, .infer = infer_convolution<1>,
     .lower = as_convolution(), .vjp = vjp(convolution_vjp),
+    .batch = batch::joined_samples<1>,
     .reference = numpy("convolution(x, weight, bias, stride, padding, dilation, groups)", 64),
     .cost = Cost{0, forward_flops},
     .samples = Samples{"randn(2, 3, 9), randn(4, 3, 3), randn(4), stride=(2,), padding=(1, 1)"})
@@ -253,6 +330,7 @@ LAMELLA_OP(conv2d, (Operand x, Operand weight, OptionalOperand bias, Axes stride
     .doc = "convolution over two spatial axes. padding: top, bottom, left, right.",
     .accepts = kFloats, .promotion = Promotion::Common, .infer = infer_convolution<2>,
     .lower = as_convolution(), .vjp = vjp(convolution_vjp),
+    .batch = batch::joined_samples<1>,
     .reference = numpy("convolution(x, weight, bias, stride, padding, dilation, groups)", 64),
     .cost = Cost{0, forward_flops},
     .samples = Samples{"randn(2, 3, 6, 5), randn(4, 3, 3, 3)", "randn(2, 4, 5, 5), randn(4, 1, 3, 3), randn(4), padding=(1, 1, 1, 1), groups=4"})
@@ -262,6 +340,7 @@ LAMELLA_OP(conv3d, (Operand x, Operand weight, OptionalOperand bias, Axes stride
     .doc = "convolution over three spatial axes. padding: before and after each axis in turn.",
     .accepts = kFloats, .promotion = Promotion::Common, .infer = infer_convolution<3>,
     .lower = as_convolution(), .vjp = vjp(convolution_vjp),
+    .batch = batch::joined_samples<1>,
     .reference = numpy("convolution(x, weight, bias, stride, padding, dilation, groups)", 64),
     .cost = Cost{0, forward_flops},
     .samples = Samples{"randn(2, 2, 4, 5, 4), randn(3, 2, 3, 3, 3), padding=(1, 1, 1, 1, 1, 1)"})
@@ -309,6 +388,7 @@ LAMELLA_OP(convolution_transpose, (Operand x, Operand weight, OptionalOperand bi
       return std::vector{y + ops::reshape(call[2], channels)};
     }),
     .vjp = from_composite,
+    .batch = batch::joined_samples<1>,
     .reference = numpy("convolution_transpose(x, weight, bias, stride, padding, output_padding, dilation, groups)", 64),
     .cost = Cost{0, [](const Node& node) {
       return convolution_flops(node.operand(0)->type().shape, node.operand(1)->type().shape);

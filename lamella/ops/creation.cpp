@@ -56,6 +56,7 @@ LAMELLA_OP(full, (Operand value, Shape shape, DType dtype),
     .vjp = vjp([](VjpCall& call) {
       call.give(0, ops::reshape(ops::cast(ops::sum(call.cotangent()), call.operand(0).dtype()), call.operand(0).shape()));
     }),
+    .batch = batch::through_composite,
     .reference = numpy("np.full(shape, value)", 0), .cost = Cost{1},
     .samples = Samples{"2.5, shape=(3, 4), dtype='float32'", "7, shape=(0, 2), dtype='int32'"})
 
@@ -64,6 +65,7 @@ LAMELLA_OP(zeros_like, (Operand x),
     .accepts = kAnyDType, .infer = infer::same,
     .lower = composite_of_moves([](const CompositeCall& call) { return std::vector{ops::zeros_of(call.result_type())}; }),
     .vjp = vjp([](VjpCall&) {}),  // constant
+    .batch = batch::elementwise,
     .reference = numpy("np.zeros_like(x)", 0), .cost = Cost{0}, .samples = Samples{"randn(3, 4)"})
 
 LAMELLA_OP(ones_like, (Operand x),
@@ -74,6 +76,7 @@ LAMELLA_OP(ones_like, (Operand x),
       return std::vector{ops::broadcast_to(Tensor::scalar(type.dtype, 1), type.shape)};
     }),
     .vjp = vjp([](VjpCall&) {}),  // constant
+    .batch = batch::elementwise,
     .reference = numpy("np.ones_like(x)", 0), .cost = Cost{0}, .samples = Samples{"randn(3, 4)"})
 
 LAMELLA_OP(arange, (Operand start, Operand step, Shape size, DType dtype),
@@ -94,6 +97,7 @@ LAMELLA_OP(arange, (Operand start, Operand step, Shape size, DType dtype),
       return std::vector{ops::cast(elements, dtype)};
     }),
     .vjp = not_differentiable("its operands are positions"),
+    .batch = batch::through_composite,
     .reference = numpy("start + step * np.arange(size[0])", 1), .cost = Cost{2},
     .samples = Samples{"0, 1, size=(5,), dtype='int64'", "1.5, -0.25, size=(40,), dtype='float32'", "0, 1, size=(0,), dtype='int32'"})
 
@@ -112,6 +116,7 @@ LAMELLA_OP(linspace, (Operand start, Operand end, Shape size, DType dtype),
       return std::vector{ops::cast(exact, call.attribute<DType>(1))};
     }),
     .vjp = not_differentiable("its operands are positions"),
+    .batch = batch::through_composite,
     .reference = numpy("np.linspace(start, end, size[0])", 2), .cost = Cost{4},
     .samples = Samples{"0.0, 1.0, size=(11,), dtype='float32'", "-2, 5, size=(1,), dtype='float32'"})
 
@@ -128,6 +133,7 @@ LAMELLA_OP(eye, (Shape shape, DType dtype, int64_t diagonal = 0),
       return std::vector{ops::broadcast_to(ops::cast(here, call.attribute<DType>(1)), shape)};
     }),
     .vjp = not_differentiable("it has no operand"),
+    .batch = batch::through_composite,
     .reference = numpy("np.broadcast_to(np.eye(shape[-2], shape[-1], diagonal), shape)", 0), .cost = Cost{3},
     .samples = Samples{"shape=(3, 4), dtype='float32'", "shape=(4, 3), dtype='int32', diagonal=-1"})
 
@@ -139,6 +145,7 @@ LAMELLA_OP(tril, (Operand x, int64_t diagonal = 0),
       return std::vector{ops::where(kept, call[0], Tensor::scalar(call[0].dtype(), 0))};
     }),
     .vjp = vjp([](VjpCall& call) { call.give(0, ops::tril(call.cotangent(), call.attribute<int64_t>(0))); }),
+    .batch = batch::leading_axis,
     .reference = numpy("np.tril(x, diagonal)", 0), .cost = Cost{3},
     .samples = Samples{"randn(4, 5)", "randn(2, 3, 3), diagonal=-1"})
 
@@ -150,6 +157,7 @@ LAMELLA_OP(triu, (Operand x, int64_t diagonal = 0),
       return std::vector{ops::where(kept, call[0], Tensor::scalar(call[0].dtype(), 0))};
     }),
     .vjp = vjp([](VjpCall& call) { call.give(0, ops::triu(call.cotangent(), call.attribute<int64_t>(0))); }),
+    .batch = batch::leading_axis,
     .reference = numpy("np.triu(x, diagonal)", 0), .cost = Cost{3},
     .samples = Samples{"randn(4, 5)", "randn(2, 3, 3), diagonal=1"})
 

@@ -96,6 +96,7 @@ LAMELLA_OP(cumsum, (Operand x, int64_t axis, bool exclusive = false, bool revers
     .vjp = vjp([](VjpCall& call) {
       call.give(0, ops::cumsum(call.cotangent(), call.attribute<int64_t>(0), call.attribute<bool>(1), !call.attribute<bool>(2)));
     }),
+    .batch = batch::along_axes<0>,
     .reference = numpy("cumulative(np.add, 0, x, axis, exclusive, reverse)", 64), .cost = Cost{1},
     .samples = Samples{"randn(3, 5), axis=1", "randn(3, 5), axis=0, reverse=True", "randn(2, 7, 3), axis=1, exclusive=True",
                        "randn(4, 5), axis=-1, exclusive=True, reverse=True", "randn(70, 2), axis=0"})
@@ -110,6 +111,7 @@ LAMELLA_OP(cumprod, (Operand x, int64_t axis, bool exclusive = false, bool rever
                      },
                      .strided_operands = true}),
     .vjp = vjp(cumprod_vjp),
+    .batch = batch::along_axes<0>,
     .reference = numpy("cumulative(np.multiply, 1, x, axis, exclusive, reverse)", 64), .cost = Cost{1},
     .samples = Samples{"randn(3, 5), axis=1", "integers(3, 5), axis=0, reverse=True", "integers(2, 4, 3), axis=1, exclusive=True",
                        "randn(4, 5), axis=-1, exclusive=True, reverse=True"})
@@ -118,6 +120,7 @@ LAMELLA_OP_MULTI(cummax, (Operand x, int64_t axis),
     .doc = "The largest element so far along an axis, and its position (int64), the last of equal ones. From a NaN on NaN.",
     .accepts = kAnyDType, .infer = infer_extremum_so_far, .lower = extremum_kernel<kernels::Extremum::Maximum>(),
     .vjp = vjp(extremum_so_far_vjp),
+    .batch = batch::along_axes<0>,
     .reference = numpy("running_extremum(np.greater_equal, x, axis)", 0), .cost = Cost{1},
     .samples = Samples{"distinct(3, 5), axis=1", "distinct(9, 3), axis=0"})
 
@@ -125,6 +128,7 @@ LAMELLA_OP_MULTI(cummin, (Operand x, int64_t axis),
     .doc = "The smallest element so far along an axis, and its position (int64), the last of equal ones. From a NaN on NaN.",
     .accepts = kAnyDType, .infer = infer_extremum_so_far, .lower = extremum_kernel<kernels::Extremum::Minimum>(),
     .vjp = vjp(extremum_so_far_vjp),
+    .batch = batch::along_axes<0>,
     .reference = numpy("running_extremum(np.less_equal, x, axis)", 0), .cost = Cost{1},
     .samples = Samples{"distinct(3, 5), axis=1", "distinct(9, 3), axis=0"})
 
@@ -150,6 +154,7 @@ LAMELLA_OP(logcumsumexp, (Operand x, int64_t axis, bool reverse = false),
       };
       call.give(0, part(ops::maximum(g, 0)) - part(ops::maximum(-g, 0)));
     }),
+    .batch = batch::along_axes<0>,
     .reference = numpy("cumulative(np.logaddexp, -np.inf, x, axis, False, reverse)", 4), .cost = Cost{20},
     .samples = Samples{"randn(3, 5), axis=1", "randn(6, 3), axis=0, reverse=True"})
 
@@ -178,6 +183,7 @@ LAMELLA_OP(linear_recurrence, (Operand factor, Operand addend, int64_t axis, boo
       if (call.needs(0)) call.give(0, later * shifted(call.result(), axis, -back));
       call.give(1, later);
     }),
+    .batch = batch::along_axes<0>,
     .reference = numpy("linear_recurrence(factor, addend, axis, reverse)", 64), .cost = Cost{2},
     .samples = Samples{"randn(3, 5), randn(3, 5), axis=1", "randn(6, 3), randn(6, 3), axis=0, reverse=True"})
 

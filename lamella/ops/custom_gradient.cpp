@@ -20,6 +20,7 @@ LAMELLA_OP_MULTI(with_custom_gradient, (Operands values, int64_t operand_count, 
     .vjp = vjp([](VjpCall& call) {
       apply_custom_gradient(call.attribute<Ref<AttributeObject>>(1), call);
     }),
+    .batch = batch::custom_gradient,
     .reference = numpy("", 0), .cost = Cost{0}, .samples = Samples{})
 
 }  // namespace lamella

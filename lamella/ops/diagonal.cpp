@@ -75,6 +75,7 @@ LAMELLA_OP(diagonal, (Operand x, int64_t offset = 0, int64_t axis1 = 0, int64_t 
       return std::vector{ops::narrow(ops::reshape(turned, flat), start, -1, Shape{diagonal.count}, columns.value() + 1)};
     }),
     .vjp = from_composite,
+    .batch = batch::along_axes<1, 2>,
     .reference = numpy("np.diagonal(x, offset, axis1, axis2)", 0), .cost = Cost{0},
     .samples = Samples{"randn(4, 4)", "randn(3, 5), offset=2", "randn(2, 5, 3), offset=-1, axis1=1, axis2=2", "randn(3, 2), offset=7",
                        "randn(3, 2, 4), axis1=2, axis2=0"})
@@ -117,6 +118,7 @@ LAMELLA_OP(diag_embed, (Operand x, int64_t offset = 0, int64_t axis1 = -2, int64
     .vjp = vjp([](VjpCall& call) {
       call.give(0, ops::diagonal(call.cotangent(), call.attribute<int64_t>(0), call.attribute<int64_t>(1), call.attribute<int64_t>(2)));
     }),
+    .batch = batch::along_axes<1, 2>,
     .reference = numpy("diag_embed(x, offset, axis1, axis2)", 0), .cost = Cost{2},
     .samples = Samples{"randn(4)", "randn(2, 3), offset=1", "randn(2, 3), offset=-2, axis1=0, axis2=2"})
 
@@ -132,6 +134,7 @@ LAMELLA_OP(outer, (Operand x, Operand y),
       return std::vector{ops::reshape(call[0], Shape{shape[0], 1}) * ops::reshape(call[1], Shape{1, shape[1]})};
     }),
     .vjp = from_composite,
+    .batch = batch::through_composite,
     .reference = numpy("np.outer(x, y)", 0.5), .cost = Cost{1},
     .samples = Samples{"randn(3), randn(4)", "randn(2, 2), randn(3)"})
 

@@ -192,6 +192,55 @@ void check_update_dtype(const InferCall& call, const std::string& mode) {
        text(call.operand(0)), text(call.operand(2)));
 }
 
+// ---- Many examples at once ----
+
+// Indices that differ from example to example, as gather_elements takes them: [B, axes before,
+// places, axes behind] for an x of one example with `axis` between those axes.
+Tensor element_indices(const BatchCall& call, size_t axis) {
+  const Tensor indices = call.stacked(1);
+  Dim places = 1;
+  for (size_t i = 1; i < indices.shape().size(); ++i) places = places * indices.shape()[i];
+  Shape shape = call.in_batch(call.node().operand(0)->type().shape);
+  Shape line(shape.size(), Dim(1));
+  line[0] = shape[0];
+  line[axis + 1] = shape[axis + 1] = places;
+  return ops::broadcast_to(ops::reshape(indices, line), shape);
+}
+
+std::vector<Tensor> batch_gather(const BatchCall& call) {
+  const auto axis =
+      static_cast<size_t>(normalize_axis(call.attribute<int64_t>(0), call.rank(0), "gather"));
+  const auto along = static_cast<int64_t>(axis);
+  std::vector<AttributeValue> attributes = call.attributes();
+  if (!call.is_batched(1)) {
+    attributes[0] = along + 1;
+    return call.record({call.operand(0), call.operand(1)}, std::move(attributes));
+  }
+  if (!call.is_batched(0)) {
+    const Tensor gathered = call.record({call.operand(0), call.operand(1)})[0];
+    return {along == 0 ? gathered : ops::moveaxis(gathered, along, 0)};
+  }
+  const Tensor elements =
+      ops::gather_elements(call.operand(0), element_indices(call, axis), along + 1,
+                           call.attribute<bool>(1), call.attribute<std::string>(2));
+  return {ops::reshape(elements, call.result_shape())};
+}
+
+std::vector<Tensor> batch_scatter(const BatchCall& call) {
+  const auto axis =
+      static_cast<size_t>(normalize_axis(call.attribute<int64_t>(0), call.rank(0), "scatter"));
+  const auto along = static_cast<int64_t>(axis);
+  if (!call.is_batched(1)) {
+    std::vector<AttributeValue> attributes = call.attributes();
+    attributes[0] = along + 1;
+    return call.record({call.stacked(0), call.operand(1), call.stacked(2)}, std::move(attributes));
+  }
+  const Tensor indices = element_indices(call, axis);
+  return {ops::scatter_elements(
+      call.stacked(0), indices, ops::reshape(call.stacked(2), indices.shape()), along + 1,
+      call.attribute<std::string>(1), call.attribute<bool>(2), call.attribute<std::string>(3))};
+}
+
 }  // namespace
 
 LAMELLA_OP(gather, (Operand x, Operand indices, int64_t axis = 0, bool from_end = false, std::string operation = "gather"),
@@ -215,6 +264,7 @@ LAMELLA_OP(gather, (Operand x, Operand indices, int64_t axis = 0, bool from_end 
       call.give(0, ops::scatter(ops::zeros_of(call.operand(0).type()), call.operand(1), call.cotangent(),
                                 call.attribute<int64_t>(0), "add", call.attribute<bool>(1), call.attribute<std::string>(2)));
     }),
+    .batch = batch::rule(batch_gather),
     .reference = numpy("np.take(x, indices, axis)", 0), .cost = Cost{0},
     .samples = Samples{"randn(7, 3), np.array([0, 6, 3, 3])", "randn(2, 5, 3), np.array([[0, 4], [1, 1]]), axis=1",
                        "randn(5), np.array(2)", "randn(5, 2), np.zeros((0,), np.int64)",
@@ -242,6 +292,7 @@ LAMELLA_OP(scatter, (Operand x, Operand indices, Operand updates, int64_t axis =
     .lower = kernel({.run = run_scatter<kernels::scatter>, .scratch_bytes = scatter_scratch, .strided_operands = true,
                      .may_fail = true}),
     .vjp = vjp([](VjpCall& call) { scatter_vjp(call, kAlongAxis); }),
+    .batch = batch::rule(batch_scatter),
     .reference = numpy("scatter(x, indices, updates, axis, mode)", 4), .cost = Cost{1},
     .samples = Samples{"randn(7, 3), np.array([0, 6, 3, 3]), randn(4, 3)", "randn(7, 3), np.array([0, 6, 3, 3]), randn(4, 3), mode='add'",
                        "randn(2, 5, 3), np.array([[0, 4], [1, 1]]), randn(2, 2, 2, 3), axis=1, mode='max'",
@@ -273,6 +324,7 @@ LAMELLA_OP(gather_elements, (Operand x, Operand indices, int64_t axis, bool from
                                          call.attribute<int64_t>(0), "add", call.attribute<bool>(1),
                                          call.attribute<std::string>(2)));
     }),
+    .batch = batch::along_axes<0>,
     .reference = numpy("gather_elements(x, indices, axis)", 0), .cost = Cost{0},
     .samples = Samples{"randn(4, 3), np.array([[0, 3, 1], [2, 2, 2]]), axis=0", "randn(4, 3), np.array([[0], [2], [1], [0]]), axis=1"})
 
@@ -296,6 +348,7 @@ LAMELLA_OP(scatter_elements, (Operand x, Operand indices, Operand updates, int64
     .lower = kernel({.run = run_scatter<kernels::scatter_elements>, .scratch_bytes = scatter_scratch,
                      .strided_operands = true, .may_fail = true}),
     .vjp = vjp([](VjpCall& call) { scatter_vjp(call, kByElement); }),
+    .batch = batch::along_axes<0>,
     .reference = numpy("scatter_elements(x, indices, updates, axis, mode)", 4), .cost = Cost{1},
     .samples = Samples{"randn(4, 3), np.array([[0, 3, 1], [2, 2, 2]]), randn(2, 3), axis=0",
                        "randn(4, 3), np.array([[0, 0], [2, 1], [1, 0], [0, 2]]), randn(4, 2), axis=1, mode='add'"})
@@ -328,6 +381,7 @@ LAMELLA_OP(check_indices, (Operand indices, Operand size, Operand ignored, int64
                      },
                      .may_fail = true}),
     .vjp = not_differentiable("its operands are indices"),
+    .batch = batch::elementwise,
     .reference = numpy("np.where(from_end & (indices < 0), indices + size, indices)", 0), .cost = Cost{1},
     .samples = Samples{"np.array([0, 2, -7, 1]), 3, -7", "np.array([0, -1, -3], np.int32), 3, -100, from_end=True"})
 
@@ -346,6 +400,7 @@ LAMELLA_OP(mask_positions, (Operand mask, Shape count),
                      },
                      .strided_operands = true, .may_fail = true}),
     .vjp = not_differentiable("its result is a position"),
+    .batch = batch::one_by_one,
     .reference = numpy("np.flatnonzero(mask)", 0), .cost = Cost{1},
     .samples = Samples{"np.array([[True, False], [False, True]]), count=(2,)", "np.zeros((3,), bool), count=(0,)"})
 
@@ -364,6 +419,7 @@ LAMELLA_OP(embedding, (Operand indices, Operand table),
       call.give(1, ops::scatter(ops::zeros_of(call.operand(1).type()), call.operand(0), call.cotangent(), 0, "add",
                                 false, "embedding"));
     }),
+    .batch = batch::through_composite,
     .reference = numpy("table[indices]", 0), .cost = Cost{0},
     .samples = Samples{"np.array([[0, 2], [1, 1]]), randn(3, 4)"})
 
@@ -381,6 +437,7 @@ LAMELLA_OP(index_select, (Operand x, Operand indices, int64_t axis),
       return std::vector{ops::gather(call[0], call[1], call.attribute<int64_t>(0), false, "index_select")};
     }),
     .vjp = from_composite,
+    .batch = batch::through_composite,
     .reference = numpy("np.take(x, indices, axis)", 0), .cost = Cost{0},
     .samples = Samples{"randn(3, 4), np.array([3, 0, 0]), axis=1"})
 
@@ -410,6 +467,7 @@ LAMELLA_OP(take_along_axis, (Operand x, Operand indices, int64_t axis),
                                               static_cast<int64_t>(axis), true, "take_along_axis")};
     }),
     .vjp = from_composite,
+    .batch = batch::through_composite,
     .reference = numpy("np.take_along_axis(x, indices, axis)", 0), .cost = Cost{0},
     .samples = Samples{"randn(3, 4), np.array([[0, -1]]), axis=1", "randn(1, 4), np.array([[0], [0]]), axis=0"})
 
@@ -433,6 +491,7 @@ LAMELLA_OP(gather_nd, (Operand x, Operand indices),
       return std::vector{ops::gather(flat, places, 0, false, "gather_nd")};
     }),
     .vjp = from_composite,
+    .batch = batch::through_composite,
     .reference = numpy("x[tuple(np.moveaxis(indices, -1, 0))]", 0), .cost = Cost{0},
     .samples = Samples{"randn(3, 4, 2), np.array([[0, 1], [2, 3], [2, 3]])", "randn(3, 4), np.array([[[2]], [[0]]])"})
 
@@ -463,6 +522,7 @@ LAMELLA_OP(scatter_nd, (Operand x, Operand indices, Operand updates, std::string
       return std::vector{ops::reshape(written, call[0].shape())};
     }),
     .vjp = from_composite,
+    .batch = batch::through_composite,
     .reference = numpy("scatter_nd(x, indices, updates, mode)", 4), .cost = Cost{1},
     .samples = Samples{"randn(3, 4, 2), np.array([[0, 1], [2, 3], [2, 3]]), randn(3, 2), mode='add'",
                        "randn(3, 4), np.array([[[2]], [[0]]]), randn(2, 1, 4)"})
@@ -490,6 +550,7 @@ LAMELLA_OP(one_hot, (Operand indices, Operand on, Operand off, Shape depth, DTyp
       return std::vector{ops::where(here, ops::cast(call[1], dtype), ops::cast(call[2], dtype))};
     }),
     .vjp = not_differentiable("its operands are indices"),
+    .batch = batch::through_composite,
     .reference = numpy("one_hot(indices, on, off, depth, axis)", 0), .cost = Cost{2},
     .samples = Samples{"np.array([0, 2, 1]), 1.0, 0.0, depth=(3,), dtype='float32'",
                        "np.array([[0, 2], [1, 1]]), 5, -1, depth=(4,), dtype='int32', axis=1"})
@@ -505,6 +566,7 @@ LAMELLA_OP(masked_fill, (Operand x, Operand mask, Operand value),
       return std::vector{ops::where(call[1], ops::cast(call[2], call[0].dtype()), call[0])};
     }),
     .vjp = from_composite,
+    .batch = batch::elementwise,
     .reference = numpy("np.where(mask, x.dtype.type(value), x)", 0), .cost = Cost{1},
     .samples = Samples{"randn(3, 5), bools(3, 5), 2.5", "randn(3, 5), bools(5), 3.0"})
 

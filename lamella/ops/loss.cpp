@@ -145,6 +145,7 @@ LAMELLA_OP(cross_entropy, (Operand logits, Operand labels, OptionalOperand weigh
       return std::vector{finish_class_loss(call, classes, loss, call.attribute<std::string>(3))};
     }),
     .vjp = from_composite,
+    .batch = batch::through_composite,
     .reference = numpy("cross_entropy(logits, labels, weight, axis, ignore_index, label_smoothing, reduction)", 16),
     .cost = Cost{16},
     .samples = Samples{"randn(4, 5), labels(4, below=5)", "randn(4, 5), labels(4, below=5), positive(5), reduction='sum'",
@@ -188,6 +189,7 @@ LAMELLA_OP(cross_entropy_with_probabilities, (Operand logits, Operand target, Op
       return std::vector{reduced(loss, call.attribute<std::string>(2))};
     }),
     .vjp = from_composite,
+    .batch = batch::through_composite,
     .reference = numpy("cross_entropy_with_probabilities(logits, target, weight, axis, label_smoothing, reduction)", 16),
     .cost = Cost{16},
     .samples = Samples{"randn(4, 5), softmax(randn(4, 5), 1)",
@@ -206,6 +208,7 @@ LAMELLA_OP(nll_loss, (Operand log_probabilities, Operand labels, OptionalOperand
       return std::vector{finish_class_loss(call, classes, loss, call.attribute<std::string>(2))};
     }),
     .vjp = from_composite,
+    .batch = batch::through_composite,
     .reference = numpy("nll_loss(log_probabilities, labels, weight, axis, ignore_index, reduction)", 8),
     .cost = Cost{4},
     .samples = Samples{"-positive(4, 5), labels(4, below=5)",
@@ -218,6 +221,7 @@ LAMELLA_OP(mse_loss, (Operand x, Operand target, std::string reduction = "mean")
       return std::vector{reduced(ops::square(call[0] - call[1]), call.attribute<std::string>(0))};
     }),
     .vjp = from_composite,
+    .batch = batch::through_composite,
     .reference = numpy("reduced((x - target) ** 2, reduction)", 16), .cost = Cost{3},
     .samples = Samples{"randn(3, 5), randn(3, 5)", "randn(3, 5), randn(5), reduction='none'"})
 
@@ -228,6 +232,7 @@ LAMELLA_OP(l1_loss, (Operand x, Operand target, std::string reduction = "mean"),
       return std::vector{reduced(ops::abs(call[0] - call[1]), call.attribute<std::string>(0))};
     }),
     .vjp = from_composite,
+    .batch = batch::through_composite,
     .reference = numpy("reduced(np.abs(x - target), reduction)", 16), .cost = Cost{3},
     .samples = Samples{"randn(3, 5), randn(3, 5)", "randn(3, 5), randn(5), reduction='sum'"})
 
@@ -242,6 +247,7 @@ LAMELLA_OP(smooth_l1_loss, (Operand x, Operand target, Operand beta, std::string
       return std::vector{reduced(ops::where(near, curved, distance - beta * 0.5), call.attribute<std::string>(0))};
     }),
     .vjp = from_composite,
+    .batch = batch::through_composite,
     .reference = numpy("smooth_l1(x, target, beta, reduction)", 16), .cost = Cost{7},
     .samples = Samples{"randn(3, 5), randn(3, 5), 1.0", "randn(3, 5), randn(5), 0.5, reduction='none'"})
 
@@ -255,6 +261,7 @@ LAMELLA_OP(huber_loss, (Operand x, Operand target, Operand delta, std::string re
       return std::vector{reduced(loss, call.attribute<std::string>(0))};
     }),
     .vjp = from_composite,
+    .batch = batch::through_composite,
     .reference = numpy("huber(x, target, delta, reduction)", 16), .cost = Cost{7},
     .samples = Samples{"randn(3, 5), randn(3, 5), 1.0", "randn(3, 5), randn(5), 0.5, reduction='none'"})
 
@@ -268,6 +275,7 @@ LAMELLA_OP(binary_cross_entropy, (Operand x, Operand target, Operand weight, std
       return std::vector{reduced(loss * call[2], call.attribute<std::string>(0))};
     }),
     .vjp = from_composite,
+    .batch = batch::through_composite,
     .reference = numpy("reduced(-(target * np.log(x) + (1 - target) * np.log1p(-x)) * weight, reduction)", 16),
     .cost = Cost{28},
     .samples = Samples{"rand(3, 5) * 0.8 + 0.1, rand(3, 5), 1.0", "rand(3, 5) * 0.8 + 0.1, rand(3, 5), positive(5), reduction='none'"})
@@ -284,6 +292,7 @@ LAMELLA_OP(binary_cross_entropy_with_logits, (Operand logits, Operand target, Op
       return std::vector{reduced(loss * call[2], call.attribute<std::string>(0))};
     }),
     .vjp = from_composite,
+    .batch = batch::through_composite,
     .reference = numpy("bce_with_logits(logits, target, weight, pos_weight, reduction)", 32), .cost = Cost{26},
     .samples = Samples{"randn(3, 5), rand(3, 5), 1.0, 1.0", "randn(3, 5), rand(3, 5), positive(5), positive(5), reduction='none'"})
 
@@ -298,6 +307,7 @@ LAMELLA_OP(kl_div, (Operand log_probabilities, Operand target, bool log_target =
       return std::vector{reduced(loss, call.attribute<std::string>(1))};
     }),
     .vjp = from_composite,
+    .batch = batch::through_composite,
     .reference = numpy("kl_div(log_probabilities, target, log_target, reduction)", 32), .cost = Cost{14},
     .samples = Samples{"-positive(3, 5), positive(3, 5)", "-positive(3, 5), -positive(3, 5), log_target=True, reduction='sum'"})
 

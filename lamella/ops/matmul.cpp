@@ -45,6 +45,33 @@ double matmul_flops(const Node& node) {
   return 2.0 * static_cast<double>(inner.value()) * static_cast<double>(count.value());
 }
 
+// The matrices in the last two axes with all leading axes' rows as one matrix.
+Tensor as_rows(const Tensor& x) {
+  Dim rows = 1;
+  for (int axis = 0; axis + 1 < x.rank(); ++axis)
+    rows = rows * x.shape()[static_cast<size_t>(axis)];
+  return ops::reshape(x, Shape{rows, x.shape().back()});
+}
+
+std::vector<Tensor> batch_matrix_product(const BatchCall& call) {
+  if (call.is_batched(0) && !call.is_batched(1) && call.rank(1) == 2) {
+    // One product for all examples: the rows of a product do not depend on each other.
+    const Tensor product = ops::matrix_product(as_rows(call.operand(0)), call.operand(1));
+    return {ops::reshape(product, call.result_shape())};
+  }
+  const int rank = std::max(call.rank(0), call.rank(1));
+  return call.record({call.aligned(0, rank), call.aligned(1, rank)});
+}
+
+std::vector<Tensor> batch_affine(const BatchCall& call) {
+  if (!call.any_batched_from(1)) {
+    const Tensor rows = ops::affine(as_rows(call.operand(0)), call.operand(1), call.operand(2));
+    return {ops::reshape(rows, call.result_shape())};
+  }
+  const Tensor product = ops::matrix_product(call.operand(0), swap_last(call.operand(1)));
+  return {product + call.aligned(2, 2)};
+}
+
 }  // namespace
 
 LAMELLA_OP(matrix_product, (Operand x, Operand y),
@@ -65,6 +92,7 @@ LAMELLA_OP(matrix_product, (Operand x, Operand y),
       if (call.needs(0)) call.give(0, ops::matrix_product(cotangent, swap_last(call.operand(1))));
       if (call.needs(1)) call.give(1, ops::matrix_product(swap_last(call.operand(0)), cotangent));
     }),
+    .batch = batch::rule(batch_matrix_product),
     .reference = numpy("np.matmul(x, y)", 64), .cost = Cost{0, matmul_flops},
     .samples = Samples{"randn(3, 4), randn(4, 5)", "randn(2, 1, 3, 4), randn(5, 4, 2)", "randn(2, 0), randn(0, 3)"})
 
@@ -95,6 +123,7 @@ LAMELLA_OP(matmul, (Operand x, Operand y),
       return std::vector{ops::reshape(product, call.result_type().shape)};
     }),
     .vjp = from_composite,
+    .batch = batch::through_composite,
     .reference = numpy("np.matmul(x, y)", 64), .cost = Cost{0, matmul_flops},
     .samples = Samples{"randn(3, 4), randn(4, 5)", "randn(4), randn(4)", "randn(2, 3, 4), randn(4)",
                        "randn(4), randn(2, 4, 3)"})
@@ -132,6 +161,7 @@ LAMELLA_OP(dense, (Operand x, Operand weight, OptionalOperand bias),
       return std::vector{flat ? product : ops::reshape(product, call.result_type().shape)};
     }),
     .vjp = from_composite,
+    .batch = batch::through_composite,
     .reference = numpy("np.matmul(x, weight.T) + (0 if bias is None else bias)", 64),
     .cost = Cost{0, matmul_flops},
     .samples = Samples{"randn(3, 4), randn(5, 4)", "randn(2, 3, 4), randn(5, 4), randn(5)", "randn(4), randn(5, 4)"})
@@ -164,6 +194,7 @@ LAMELLA_OP(affine, (Operand x, Operand weight, Operand bias),
       if (call.needs(1)) call.give(1, ops::matrix_product(ops::transpose(cotangent), call.operand(0)));
       if (call.needs(2)) call.give(2, cotangent);
     }),
+    .batch = batch::rule(batch_affine),
     .reference = numpy("np.matmul(x, weight.T) + bias", 64), .cost = Cost{0, matmul_flops},
     .samples = Samples{"randn(3, 4), randn(5, 4), randn(5)"})
 

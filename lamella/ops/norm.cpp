@@ -74,6 +74,7 @@ LAMELLA_OP(norm, (Operand x, double order = 2, Axes axis = {}, bool keepdims = f
       const Tensor slope = ops::pow(ops::where(ops::equal(x, 0), 1.0, size) / divisor, order - 1) * ops::sign(x);
       call.give(0, g * slope);
     }),
+    .batch = batch::along_axes<1>,
     .reference = numpy("norm(x, order, axis, keepdims)", 64), .cost = Cost{2},
     .samples = Samples{"randn(3, 5)", "randn(3, 5), order=1.0, axis=(1,)", "randn(3, 5), order=3.0, axis=(0,), keepdims=True",
                        "randn(2, 3, 4), order=float('inf'), axis=(0, 2)", "randn(3, 5), order=float('-inf'), axis=(1,)",

@@ -100,6 +100,24 @@ void require_shape_of_x(const InferCall& call, size_t cotangent) {
        text(call.operand(0).shape), text(call.operand(cotangent)));
 }
 
+// x (and its cotangent, which stands last) batched, the parameters the same for all examples.
+// Otherwise the composite: what the parameters scale is an example's own.
+template <bool backward>
+std::vector<Tensor> batch_rows(const BatchCall& call) {
+  const size_t parameters_end = call.operand_count() - (backward ? 1 : 0);
+  for (size_t i = 1; i < parameters_end; ++i) {
+    if (call.is_batched(i)) return call.through_composite();
+  }
+  std::vector<AttributeValue> attributes = call.attributes();
+  attributes[0] = batch::moved(call.attribute<int64_t>(0));
+  std::vector<Tensor> operands;
+  for (size_t i = 0; i < call.operand_count(); ++i) {
+    const bool data = i == 0 || i >= parameters_end;
+    operands.push_back(data ? call.stacked(i) : call.operand(i));
+  }
+  return call.record(operands, std::move(attributes));
+}
+
 }  // namespace
 
 LAMELLA_OP(layer_norm, (Operand x, Operand weight, Operand bias, int64_t begin_axis = -1, double epsilon = 1e-05),
@@ -125,6 +143,7 @@ LAMELLA_OP(layer_norm, (Operand x, Operand weight, Operand bias, int64_t begin_a
         call.give(2, ops::cast(parameters[1], call.operand(2).dtype()));
       }
     }),
+    .batch = batch::rule(batch_rows<false>),
     .reference = numpy("layer_norm(x, weight, bias, begin_axis, epsilon)", 16), .cost = Cost{8},
     .samples = Samples{"randn(3, 5), randn(5), randn(5)", "randn(2, 3, 40), randn(3, 40), randn(3, 40), begin_axis=1",
                        "randn(0, 5), randn(5), randn(5)"})
@@ -147,6 +166,7 @@ LAMELLA_OP(layer_norm_backward, (Operand x, Operand weight, Operand cotangent, i
       return std::vector{(weighted - mean_over(weighted, axes) - along) * row.inverse_deviation};
     }),
     .vjp = from_composite,
+    .batch = batch::rule(batch_rows<true>),
     .reference = numpy("layer_norm_backward(x, weight, cotangent, begin_axis, epsilon)", 32), .cost = Cost{14},
     .samples = Samples{"randn(3, 5), randn(5), randn(3, 5), begin_axis=-1, epsilon=1e-5"})
 
@@ -171,6 +191,7 @@ LAMELLA_OP_MULTI(layer_norm_backward_parameters, (Operand x, Operand cotangent, 
       return std::vector{ops::sum(weighted, leading), ops::sum(call[1], leading)};
     }),
     .vjp = from_composite,
+    .batch = batch::through_composite,
     .reference = numpy("layer_norm_backward_parameters(x, cotangent, begin_axis, epsilon)", 32), .cost = Cost{8},
     .samples = Samples{"randn(3, 5), randn(3, 5), begin_axis=-1, epsilon=1e-5"})
 
@@ -184,6 +205,7 @@ LAMELLA_OP(rms_norm, (Operand x, Operand weight, int64_t begin_axis = -1, double
       return std::vector{x * scale * ops::cast(call[1], x.dtype())};
     }),
     .vjp = from_composite,
+    .batch = batch::rule(batch_rows<false>),
     .reference = numpy("x / np.sqrt(np.mean(x * x, axis=tuple(range(begin_axis % x.ndim, x.ndim)), keepdims=True) + epsilon) * weight", 16),
     .cost = Cost{5}, .samples = Samples{"randn(3, 5), randn(5)", "randn(2, 3, 40), randn(3, 40), begin_axis=1"})
 
@@ -241,6 +263,7 @@ LAMELLA_OP_MULTI(batch_norm, (Operand x, Operand weight, Operand bias, double ep
         give(distance * ops::reshape(call.cotangent(2) * 2.0 / count, channels));
       }
     }),
+    .batch = batch::through_composite,
     .reference = numpy("batch_norm(x, weight, bias, epsilon)", 32), .cost = Cost{10},
     .samples = Samples{"randn(4, 3), randn(3), randn(3)", "randn(2, 3, 4, 5), randn(3), randn(3)",
                        "randn(2, 3, 7) + 100, randn(3), randn(3)"})
@@ -272,6 +295,7 @@ LAMELLA_OP_MULTI(batch_norm_backward, (Operand x, Operand weight, Operand mean, 
       return std::vector{dx, ops::reshape(along, channels), ops::reshape(total, channels)};
     }),
     .vjp = from_composite,
+    .batch = batch::through_composite,
     .reference = numpy("batch_norm_backward(x, weight, mean, variance, cotangent, epsilon)", 64), .cost = Cost{12},
     .samples = Samples{"randn(4, 3), randn(3), randn(3), positive(3), randn(4, 3), epsilon=1e-5"})
 
@@ -289,6 +313,7 @@ LAMELLA_OP(batch_norm_inference, (Operand x, Operand weight, Operand bias, Opera
       return std::vector{(x - per_channel(call[3], x)) * scale + per_channel(call[2], x)};
     }),
     .vjp = from_composite,
+    .batch = batch::joined_samples<1>,
     .reference = numpy("batch_norm_inference(x, weight, bias, mean, variance, epsilon)", 16), .cost = Cost{4},
     .samples = Samples{"randn(4, 3), randn(3), randn(3), randn(3), positive(3)",
                        "randn(2, 3, 4, 5), randn(3), randn(3), randn(3), positive(3)"})
@@ -326,6 +351,7 @@ LAMELLA_OP(group_norm, (Operand x, Operand weight, Operand bias, int64_t groups,
       return std::vector{ops::reshape(normal * weight + bias, x.shape())};
     }),
     .vjp = from_composite,
+    .batch = batch::joined_samples<1>,
     .reference = numpy("group_norm(x, weight, bias, groups, epsilon)", 32), .cost = Cost{8},
     .samples = Samples{"randn(2, 6, 4), randn(6), randn(6), groups=3", "randn(2, 4, 3, 3), randn(4), randn(4), groups=4"})
 

@@ -9,6 +9,7 @@
 #include "lamella/ir/recorder.h"
 #include "lamella/ir/tensor.h"
 #include "lamella/kernels/scratch.h"
+#include "lamella/ops/batching.h"
 #include "lamella/ops/parameter.h"
 #include "lamella/tile/builder.h"
 
@@ -261,6 +262,7 @@ struct OpFields {
   Required<Infer> infer;
   Required<Lowering> lower;
   Required<Gradient> vjp;
+  Required<Batching> batch;
   Required<Reference> reference;
   Required<Cost> cost;
   Required<Samples> samples;

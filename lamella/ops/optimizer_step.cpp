@@ -62,6 +62,7 @@ LAMELLA_OP_MULTI(adam_step, (Operand parameter, Operand moment1, Operand moment2
       return std::vector{adam_parameter(call, first, second, call[3], call[4]), first, second};
     }),
     .vjp = from_composite,
+    .batch = batch::through_composite,
     .reference = numpy("adam_step(parameter, moment1, moment2, gradient, rate, beta1, beta2, epsilon, nesterov)", 8),
     .cost = Cost{14},
     .samples = Samples{"randn(3, 5), randn(3, 5), positive(3, 5), randn(3, 5), 0.01",
@@ -79,6 +80,7 @@ LAMELLA_OP_MULTI(amsgrad_step, (Operand parameter, Operand moment1, Operand mome
       return std::vector{adam_parameter(call, first, largest, call[4], call[5]), first, second, largest};
     }),
     .vjp = from_composite,
+    .batch = batch::through_composite,
     .reference = numpy("amsgrad_step(parameter, moment1, moment2, largest, gradient, rate, beta1, beta2, epsilon, nesterov)", 8),
     .cost = Cost{15},
     .samples = Samples{"randn(3, 5), randn(3, 5), positive(3, 5), positive(3, 5), randn(3, 5), 0.01"})
@@ -97,6 +99,7 @@ LAMELLA_OP_MULTI(adam_weight_decay_step, (Operand parameter, Operand moment1, Op
       return std::vector{call[0] - direction * call[4], first, second};
     }),
     .vjp = from_composite,
+    .batch = batch::through_composite,
     .reference = numpy("adam_weight_decay_step(parameter, moment1, moment2, gradient, rate, decay, beta1, beta2, epsilon)", 8),
     .cost = Cost{14},
     .samples = Samples{"randn(3, 5), randn(3, 5), positive(3, 5), randn(3, 5), 0.01, 0.1",

@@ -149,6 +149,7 @@ LAMELLA_OP(max_pool, (Operand x, Axes kernel, Axes stride, Axes padding, Axes di
                      },
                      .strided_operands = true}),
     .vjp = vjp([](VjpCall& call) { call.give(0, max_pool_cotangent(call)); }),
+    .batch = batch::joined_samples<1>,
     .reference = numpy("max_pool(x, kernel, stride, padding, dilation, ceil_mode)", 0), .cost = Cost{0, pool_flops},
     .samples = Samples{"randn(2, 3, 6, 5), kernel=(2, 2), stride=(2, 2), padding=(0, 0, 0, 0), dilation=(1, 1)",
                        "randn(2, 3, 7, 7), kernel=(3, 3), stride=(2, 2), padding=(1, 1, 1, 1), dilation=(1, 1), ceil_mode=True",
@@ -170,6 +171,7 @@ LAMELLA_OP_MULTI(max_pool_with_indices, (Operand x, Axes kernel, Axes stride, Ax
     .vjp = vjp([](VjpCall& call) {
       if (call.has_cotangent(0)) call.give(0, max_pool_cotangent(call));
     }),
+    .batch = batch::joined_samples<1>,
     .reference = numpy("max_pool_with_indices(x, kernel, stride, padding, dilation, ceil_mode)", 0),
     .cost = Cost{0, pool_flops},
     .samples = Samples{"randn(2, 3, 6, 5), kernel=(2, 2), stride=(2, 2), padding=(0, 0, 0, 0), dilation=(1, 1)"})
@@ -202,6 +204,7 @@ LAMELLA_OP(max_pool_backward, (Operand x, Operand cotangent, Axes kernel, Axes s
       const Tensor picked = ops::gather_elements(flat_spatial(call.cotangent()), flat_spatial(indices), 2);
       call.give(1, ops::reshape(picked, call.operand(1).shape()));
     }),
+    .batch = batch::joined_samples<2>,
     .reference = numpy("max_pool_backward(x, cotangent, kernel, stride, padding, dilation, ceil_mode)", 4),
     .cost = Cost{0, pool_flops},
     .samples = Samples{"randn(2, 3, 6, 4), randn(2, 3, 3, 2), kernel=(2, 2), stride=(2, 2), padding=(0, 0, 0, 0), dilation=(1, 1), ceil_mode=False"})
@@ -223,6 +226,7 @@ LAMELLA_OP(avg_pool, (Operand x, Axes kernel, Axes stride, Axes padding, bool ce
                                           static_cast<int64_t>(call.operand(0).type().layout), a.window.kernel,
                                           a.window.stride, a.window.padding, a.count_include_pad, a.divisor));
     }),
+    .batch = batch::joined_samples<1>,
     .reference = numpy("avg_pool(x, kernel, stride, padding, ceil_mode, count_include_pad, divisor)", 8),
     .cost = Cost{0, pool_flops},
     .samples = Samples{"randn(2, 3, 6, 5), kernel=(2, 2), stride=(2, 2), padding=(0, 0, 0, 0)",
@@ -259,6 +263,7 @@ LAMELLA_OP(avg_pool_backward, (Operand cotangent, Shape x_shape, int64_t x_layou
       }
       call.give(0, ops::avg_pool(cotangent, kernel, stride, padding, ceil_mode, call.attribute<bool>(5), call.attribute<int64_t>(6)));
     }),
+    .batch = batch::joined_samples<1, 0>,
     .reference = numpy("avg_pool_backward(cotangent, x_shape, kernel, stride, padding, count_include_pad, divisor)", 16),
     .cost = Cost{4},
     .samples = Samples{"randn(2, 3, 3, 2), x_shape=(2, 3, 6, 4), x_layout=0, kernel=(2, 2), stride=(2, 2), padding=(0, 0, 0, 0), count_include_pad=True, divisor=0"})
@@ -278,6 +283,7 @@ LAMELLA_OP(global_avg_pool, (Operand x),
       return std::vector{ops::mean(call[0], axes, true)};
     }),
     .vjp = from_composite,
+    .batch = batch::joined_samples<1>,
     .reference = numpy("np.mean(x, axis=tuple(range(2, x.ndim)), keepdims=True)", 16), .cost = Cost{1},
     .samples = Samples{"randn(2, 3, 4, 5)", "randn(2, 3, 7)"})
 
@@ -333,6 +339,7 @@ LAMELLA_OP(adaptive_avg_pool, (Operand x, Axes size),
       return std::vector{x};
     }),
     .vjp = from_composite,
+    .batch = batch::joined_samples<1>,
     .reference = numpy("adaptive_avg_pool(x, size)", 16), .cost = Cost{4},
     .samples = Samples{"randn(2, 3, 6, 8), size=(3, 2)", "randn(2, 3, 7, 5), size=(3, 4)", "randn(2, 3, 7, 5), size=(1, 1)"})
 
@@ -393,6 +400,7 @@ LAMELLA_OP_MULTI(adaptive_max_pool, (Operand x, Axes size),
       const Tensor zeros = ops::zeros_of({x.dtype, Layout::RowMajor, flat(x.shape)});
       call.give(0, ops::reshape(ops::scatter_elements(zeros, places, cotangent, 2, "add", false, "adaptive_max_pool"), x.shape));
     }),
+    .batch = batch::joined_samples<1>,
     .reference = numpy("adaptive_max_pool(x, size)", 0), .cost = Cost{4},
     .samples = Samples{"distinct(2, 3, 6, 8), size=(3, 2)", "distinct(2, 3, 7, 5), size=(3, 4)", "distinct(2, 3, 7), size=(2,)"})
 

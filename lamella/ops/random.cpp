@@ -59,6 +59,7 @@ LAMELLA_OP(random_words, (Operand seed, Operand offset, Operand element, int64_t
       return b.random(static_cast<int>(node.attribute<int64_t>(0)), o[0], o[1], o[2]);
     }),
     .vjp = not_differentiable("its operands are integers"),
+    .batch = batch::elementwise_like<2>,
     .reference = numpy("philox(seed, offset, element, word)", 0), .cost = Cost{60},
     .samples = Samples{"5, 7, np.arange(40), word=0", "-3, 2**40, np.arange(20), word=3"})
 
@@ -72,6 +73,7 @@ LAMELLA_OP(random_uniform, (Operand seed, Operand offset, Shape shape, DType dty
       return std::vector{fraction(call, 0, bits, DType::Float32)};
     }),
     .vjp = not_differentiable("its operands are integers"),
+    .batch = batch::through_composite,
     .reference = numpy("uniform(seed, offset, shape, dtype)", 0), .cost = Cost{60},
     .samples = Samples{"5, 7, shape=(3, 5), dtype='float32'", "5, 7, shape=(33,), dtype='float64'",
                        "5, 7, shape=(4, 4), dtype='float16'", "5, 7, shape=(0, 4), dtype='float32'"})
@@ -86,6 +88,7 @@ LAMELLA_OP(random_normal, (Operand seed, Operand offset, Shape shape, DType dtyp
       return std::vector{ops::sqrt(ops::log(1.0 - u) * -2.0) * ops::cos(v * kTwoPi)};
     }),
     .vjp = not_differentiable("its operands are integers"),
+    .batch = batch::through_composite,
     .reference = numpy("normal(seed, offset, shape, dtype)", 64), .cost = Cost{100},
     .samples = Samples{"5, 7, shape=(3, 5), dtype='float32'", "5, 7, shape=(33,), dtype='float64'"})
 
@@ -97,6 +100,7 @@ LAMELLA_OP(random_bernoulli, (Operand seed, Operand offset, Operand p, Shape sha
       return std::vector{ops::cast(ops::less(u, call[2]), call.result_type().dtype)};
     }),
     .vjp = vjp([](VjpCall&) {}),  // constant but for its jumps
+    .batch = batch::through_composite,
     .reference = numpy("uniform(seed, offset, shape, 'float32') < np.float32(p)", 0), .cost = Cost{60},
     .samples = Samples{"5, 7, 0.3, shape=(3, 5), dtype='float32'", "5, 7, 0.5, shape=(33,), dtype='bool'"})
 
@@ -110,6 +114,7 @@ LAMELLA_OP(random_integers, (Operand seed, Operand offset, Operand low, Operand 
                                    call.result_type().dtype)};
     }),
     .vjp = not_differentiable("its operands are integers"),
+    .batch = batch::through_composite,
     .reference = numpy("low + np.floor(uniform(seed, offset, shape, 'float64') * (high - low))", 0),
     .cost = Cost{70},
     .samples = Samples{"5, 7, 0, 10, shape=(3, 5), dtype='int64'", "5, 7, -4, 4, shape=(33,), dtype='int32'"})
@@ -128,6 +133,7 @@ LAMELLA_OP(random_dropout, (Operand x, Operand p, Operand seed, Operand offset),
     .vjp = vjp([](VjpCall& call) {
       call.give(0, ops::random_dropout(call.cotangent(), call.operand(1), call.operand(2), call.operand(3)));
     }),
+    .batch = batch::through_composite,
     .reference = numpy("np.where(uniform(seed, offset, x.shape, 'float32') < np.float32(p), 0, x / (1 - np.float64(np.float32(p))))", 3),
     .cost = Cost{64},
     .samples = Samples{"randn(3, 5), 0.3, 5, 7", "randn(2, 0), 0.5, 5, 7"})
@@ -148,6 +154,7 @@ LAMELLA_OP(random_permutation, (Operand seed, Operand offset, Shape size, DType 
                            static_cast<uint64_t>(call.number<int64_t>(1)), call.results[0]);
     }}),
     .vjp = not_differentiable("its operands are integers"),
+    .batch = batch::one_by_one,
     .reference = numpy("permutation(seed, offset, size)", 0), .cost = Cost{80},
     .samples = Samples{"5, 7, size=(10,), dtype='int64'", "5, 7, size=(0,), dtype='int32'"})
 

@@ -60,6 +60,25 @@ void join_cotangents(VjpCall& call, int64_t axis) {
   call.give(0, ops::concat(parts, axis));
 }
 
+Axes behind_zero(const Axes& amounts) {
+  Axes all = amounts;
+  all.insert(0, 0);
+  return all;
+}
+
+std::vector<Tensor> batch_pad(const BatchCall& call) {
+  if (call.is_batched(1)) return call.one_by_one();  // one value for all of a pad
+  return call.record({call.operand(0), call.operand(1)},
+                     {behind_zero(call.attribute<Axes>(0)), behind_zero(call.attribute<Axes>(1)),
+                      call.attribute<std::string>(2)});
+}
+
+std::vector<Tensor> batch_pad_backward(const BatchCall& call) {
+  return call.record({call.operand(0)},
+                     {call.in_batch(call.attribute<Shape>(0)), behind_zero(call.attribute<Axes>(1)),
+                      behind_zero(call.attribute<Axes>(2)), call.attribute<std::string>(3)});
+}
+
 }  // namespace
 
 LAMELLA_OP(pad, (Operand x, Operand value, Axes before, Axes after, std::string mode = "constant"),
@@ -106,6 +125,7 @@ LAMELLA_OP(pad, (Operand x, Operand value, Axes before, Axes after, std::string 
         call.give(1, ops::sum(call.cotangent()) - ops::sum(inside));
       }
     }),
+    .batch = batch::rule(batch_pad),
     .reference = numpy("pad(x, value, before, after, mode)", 0), .cost = Cost{0},
     .samples = Samples{"randn(2, 3), 1.5, before=(1, 0), after=(0, 2)", "randn(4, 5), 0.0, before=(2, 1), after=(1, 3), mode='reflect'",
                        "randn(2, 3), 0.0, before=(1, 0), after=(2, 2), mode='replicate'", "randn(4, 5), 0.0, before=(-1, 1), after=(0, -2)",
@@ -127,6 +147,7 @@ LAMELLA_OP(pad_backward, (Operand cotangent, Shape x_shape, Axes before, Axes af
     .vjp = vjp([](VjpCall& call) {
       call.give(0, ops::pad(call.cotangent(), 0.0, call.attribute<Axes>(1), call.attribute<Axes>(2), call.attribute<std::string>(3)));
     }),
+    .batch = batch::rule(batch_pad_backward),
     .reference = numpy("pad_backward(cotangent, x_shape, before, after, mode)", 4), .cost = Cost{1},
     .samples = Samples{"randn(3, 5), x_shape=(2, 3), before=(1, 0), after=(0, 2), mode='constant'"})
 
@@ -174,6 +195,7 @@ LAMELLA_OP(tile, (Operand x, Axes repeats),
       return std::vector{x};
     }),
     .vjp = from_composite,
+    .batch = batch::through_composite,
     .reference = numpy("np.tile(x, repeats)", 0), .cost = Cost{0},
     .samples = Samples{"randn(2, 3), repeats=(2, 3)", "randn(3), repeats=(2, 1, 2)", "randn(2, 1), repeats=(1, 4)", "randn(2, 3), repeats=(0, 1)"})
 
@@ -200,6 +222,7 @@ LAMELLA_OP_MULTI(split, (Operand x, Shape sizes, int64_t axis = 0),
       return parts;
     }),
     .vjp = vjp([](VjpCall& call) { join_cotangents(call, call.attribute<int64_t>(1)); }),
+    .batch = batch::along_axes<1>,
     .reference = numpy("split(x, sizes, axis)", 0), .cost = Cost{0},
     .samples = Samples{"randn(6, 2), sizes=(1, 3, 2)", "randn(2, 4), sizes=(2, 2), axis=1", "randn(3), sizes=(0, 3)", "randn(20), sizes=(2,)"})
 
@@ -227,6 +250,7 @@ LAMELLA_OP_MULTI(unstack, (Operand x, int64_t axis = 0),
       for (size_t i = 0; i < call.node().results().size(); ++i) parts.push_back(call.cotangent(i));
       call.give(0, ops::stack(parts, call.attribute<int64_t>(0)));
     }),
+    .batch = batch::along_axes<0>,
     .reference = numpy("[np.take(x, i, axis) for i in range(x.shape[axis])]", 0), .cost = Cost{0},
     .samples = Samples{"randn(3, 2)", "randn(2, 3), axis=-1"})
 
@@ -245,6 +269,7 @@ LAMELLA_OP(flip, (Operand x, Axes axis = {}),
       return std::vector{x};
     }),
     .vjp = vjp([](VjpCall& call) { call.give(0, ops::flip(call.cotangent(), call.attribute<Axes>(0))); }),
+    .batch = batch::along_axes<0>,
     .reference = numpy("np.flip(x, axes(axis))", 0), .cost = Cost{0},
     .samples = Samples{"randn(3, 4)", "randn(3, 4, 2), axis=(0, 2)", "randn(0, 4)"})
 
@@ -274,6 +299,7 @@ LAMELLA_OP(roll, (Operand x, Axes shifts, Axes axis),
       for (int64_t& shift : back) shift = -shift;
       call.give(0, ops::roll(call.cotangent(), back, call.attribute<Axes>(1)));
     }),
+    .batch = batch::through_composite,
     .reference = numpy("np.roll(x, shifts, axis)", 0), .cost = Cost{0},
     .samples = Samples{"randn(3, 4), shifts=(1,), axis=(0,)", "randn(3, 4), shifts=(-1, 6), axis=(0, 1)", "randn(0, 4), shifts=(1,), axis=(0,)"})
 
@@ -300,6 +326,7 @@ LAMELLA_OP(repeat_interleave, (Operand x, int64_t repeats, int64_t axis),
       return std::vector{ops::reshape(ops::broadcast_to(column, wide), call.result_type().shape)};
     }),
     .vjp = from_composite,
+    .batch = batch::along_axes<1>,
     .reference = numpy("np.repeat(x, repeats, axis)", 0), .cost = Cost{0},
     .samples = Samples{"randn(2, 3), repeats=2, axis=0", "randn(2, 3), repeats=3, axis=1", "randn(2, 3), repeats=0, axis=1"})
 
@@ -327,6 +354,7 @@ LAMELLA_OP(moveaxis, (Operand x, int64_t source, int64_t destination),
     .vjp = vjp([](VjpCall& call) {
       call.give(0, ops::moveaxis(call.cotangent(), call.attribute<int64_t>(1), call.attribute<int64_t>(0)));
     }),
+    .batch = batch::along_axes<0, 1>,
     .reference = numpy("np.moveaxis(x, source, destination)", 0), .cost = Cost{0},
     .samples = Samples{"randn(2, 3, 4), source=0, destination=2", "randn(2, 3, 4), source=-1, destination=0"})
 
@@ -350,6 +378,7 @@ LAMELLA_OP(swapaxes, (Operand x, int64_t first, int64_t second),
     .vjp = vjp([](VjpCall& call) {
       call.give(0, ops::swapaxes(call.cotangent(), call.attribute<int64_t>(0), call.attribute<int64_t>(1)));
     }),
+    .batch = batch::along_axes<0, 1>,
     .reference = numpy("np.swapaxes(x, first, second)", 0), .cost = Cost{0},
     .samples = Samples{"randn(2, 3, 4), first=0, second=2", "randn(2, 3), first=-1, second=0"})
 
@@ -383,6 +412,7 @@ LAMELLA_OP(flatten, (Operand x, int64_t begin_axis = 1, int64_t end_axis = -1),
       return std::vector{ops::reshape(call[0], call.result_type().shape)};
     }),
     .vjp = vjp([](VjpCall& call) { call.give(0, ops::reshape(call.cotangent(), call.operand(0).shape())); }),
+    .batch = batch::another_shape,
     .reference = numpy("flatten(x, begin_axis, end_axis)", 0), .cost = Cost{0},
     .samples = Samples{"randn(2, 3, 4)", "randn(2, 3, 4), begin_axis=0, end_axis=1", "randn(0, 3, 4)"})
 

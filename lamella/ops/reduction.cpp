@@ -151,6 +151,14 @@ void infer_extremum_step(InferCall& call) {
   }
 }
 
+std::vector<Tensor> batch_reduce(const BatchCall& call) {
+  Axes axes;
+  for (int64_t axis : call.attribute<Axes>(0)) axes.push_back(axis + 1);
+  const ReductionSteps steps = reduction_steps(call.operand(0).type(), axes);
+  if (steps.inner.empty() || steps.outer.empty()) return call.record({call.operand(0)}, {axes});
+  return call.record(call.record({call.operand(0)}, {steps.inner}), {steps.outer});
+}
+
 }  // namespace
 
 ReductionSteps reduction_steps(const TensorType& type, const Axes& axes) {
@@ -190,10 +198,11 @@ Tensor zeros_of(const TensorType& type) {
 
 }  // namespace ops
 
-#define LAMELLA_REDUCTION_PRIMITIVE_FIELDS(opcode, dtypes, rule, formula) \
-  .accepts = dtypes, .infer = rule, .lower = tile_reduction(opcode),      \
-  .vjp = not_differentiable("it is a part of the reductions users call"), \
-  .reference = numpy(formula, 16), .cost = Cost{1}, .samples = Samples{"randn(3, 5), axes=(1,)"}
+#define LAMELLA_REDUCTION_PRIMITIVE_FIELDS(opcode, dtypes, infer_rule, formula)         \
+  .accepts = dtypes, .infer = infer_rule, .lower = tile_reduction(opcode),              \
+  .vjp = not_differentiable("it is a part of the reductions users call"),               \
+  .batch = batch::rule(batch_reduce), .reference = numpy(formula, 16), .cost = Cost{1}, \
+  .samples = Samples{"randn(3, 5), axes=(1,)"}
 
 LAMELLA_OP(reduce_sum, (Operand x, Axes axes),
     .doc = "The sum over inner or over outer axes, which keep size 1.",
@@ -225,6 +234,7 @@ LAMELLA_OP(sum, (Operand x, Axes axis = {}, bool keepdims = false),
     .vjp = vjp([](VjpCall& call) {
       call.give(0, repeated_like(with_axes(call.cotangent(), call), call.operand(0)));
     }),
+    .batch = batch::along_axes<0>,
     .reference = numpy("np.sum(x, axis=axes(axis), keepdims=keepdims)", 16), .cost = Cost{1},
     .samples = Samples{"randn(3, 5)", "randn(3, 5, 4), axis=(0, 2)", "randn(2, 70), axis=(1,), keepdims=True",
                        "randn(200, 3), axis=(0,)", "randn(0, 3), axis=(0,)"})
@@ -249,6 +259,7 @@ LAMELLA_OP(mean, (Operand x, Axes axis = {}, bool keepdims = false),
                            ops::size_as(x.dtype(), x.shape(), reduced_axes(call.node()));
       call.give(0, repeated_like(share, x));
     }),
+    .batch = batch::along_axes<0>,
     .reference = numpy("np.mean(x, axis=axes(axis), keepdims=keepdims)", 16), .cost = Cost{1},
     .samples = Samples{"randn(3, 5)", "randn(3, 5, 4), axis=(0, 2)", "randn(2, 70), axis=(1,), keepdims=True"})
 
@@ -271,6 +282,7 @@ LAMELLA_OP(prod, (Operand x, Axes axis = {}, bool keepdims = false),
       const Tensor one = ops::where(ops::logical_and(ops::equal(zeros, 1), zero), others, 0.0);
       call.give(0, with_axes(call.cotangent(), call) * (none + one));
     }),
+    .batch = batch::along_axes<0>,
     .reference = numpy("np.prod(x, axis=axes(axis), keepdims=keepdims)", 32), .cost = Cost{1},
     .samples = Samples{"randn(3, 5)", "randn(3, 5, 4), axis=(0, 2)", "randn(2, 7), axis=(1,), keepdims=True"})
 
@@ -282,6 +294,7 @@ LAMELLA_OP(max, (Operand x, Axes axis = {}, bool keepdims = false),
       return reduce_composite(call, ops::reduce_max);
     }),
     .vjp = vjp(extremum_vjp),
+    .batch = batch::along_axes<0>,
     .reference = numpy("np.max(x, axis=axes(axis), keepdims=keepdims)", 0), .cost = Cost{1},
     .samples = Samples{"randn(3, 5)", "randn(3, 5, 4), axis=(0, 2)", "randn(2, 70), axis=(1,), keepdims=True"})
 
@@ -293,6 +306,7 @@ LAMELLA_OP(min, (Operand x, Axes axis = {}, bool keepdims = false),
       return reduce_composite(call, ops::reduce_min);
     }),
     .vjp = vjp(extremum_vjp),
+    .batch = batch::along_axes<0>,
     .reference = numpy("np.min(x, axis=axes(axis), keepdims=keepdims)", 0), .cost = Cost{1},
     .samples = Samples{"randn(3, 5)", "randn(3, 5, 4), axis=(0, 2)", "randn(2, 70), axis=(1,), keepdims=True"})
 
@@ -305,6 +319,7 @@ LAMELLA_OP(any, (Operand x, Axes axis = {}, bool keepdims = false),
           DType::Bool)};
     }),
     .vjp = not_differentiable("its result is a bool"),
+    .batch = batch::along_axes<0>,
     .reference = numpy("np.any(x, axis=axes(axis), keepdims=keepdims)", 0), .cost = Cost{1},
     .samples = Samples{"integers(3, 5)", "integers(3, 5, 4), axis=(0, 2)", "integers(2, 70), axis=(1,), keepdims=True"})
 
@@ -316,6 +331,7 @@ LAMELLA_OP(all, (Operand x, Axes axis = {}, bool keepdims = false),
       return std::vector{ops::equal(zeros, 0)};
     }),
     .vjp = not_differentiable("its result is a bool"),
+    .batch = batch::along_axes<0>,
     .reference = numpy("np.all(x, axis=axes(axis), keepdims=keepdims)", 0), .cost = Cost{1},
     .samples = Samples{"integers(3, 5)", "integers(3, 5, 4), axis=(0, 2)", "integers(2, 70), axis=(1,), keepdims=True"})
 
@@ -325,6 +341,7 @@ LAMELLA_OP(argmax, (Operand x, int64_t axis = -1, bool keepdims = false),
     .accepts = kAnyDType, .infer = infer_position,
     .lower = composite([](const CompositeCall& call) { return first_position(call, true); }),
     .vjp = not_differentiable("its result is a position"),
+    .batch = batch::along_axes<0>,
     .reference = numpy("np.argmax(x, axis=axis, keepdims=keepdims)", 0), .cost = Cost{3},
     .samples = Samples{"randn(3, 5)", "randn(3, 5, 4), axis=1", "integers(2, 70), keepdims=True"})
 
@@ -334,6 +351,7 @@ LAMELLA_OP(argmin, (Operand x, int64_t axis = -1, bool keepdims = false),
     .accepts = kAnyDType, .infer = infer_position,
     .lower = composite([](const CompositeCall& call) { return first_position(call, false); }),
     .vjp = not_differentiable("its result is a position"),
+    .batch = batch::along_axes<0>,
     .reference = numpy("np.argmin(x, axis=axis, keepdims=keepdims)", 0), .cost = Cost{3},
     .samples = Samples{"randn(3, 5)", "randn(3, 5, 4), axis=1", "integers(2, 70), keepdims=True"})
 
@@ -354,6 +372,7 @@ LAMELLA_OP(var, (Operand x, Axes axis = {}, bool keepdims = false, int64_t ddof 
       return std::vector{total / Tensor(Value::size(x.dtype(), divisor))};
     }),
     .vjp = from_composite,
+    .batch = batch::along_axes<0>,
     .reference = numpy("np.var(x, axis=axes(axis), keepdims=keepdims, ddof=ddof)", 32),
     .cost = Cost{4},
     .samples = Samples{"randn(3, 5)", "randn(3, 5, 4), axis=(0, 2), ddof=1", "randn(2, 70), axis=(1,), keepdims=True"})
@@ -367,6 +386,7 @@ LAMELLA_OP(std, (Operand x, Axes axis = {}, bool keepdims = false, int64_t ddof 
                                             call.attribute<bool>(1), call.attribute<int64_t>(2)))};
     }),
     .vjp = from_composite,
+    .batch = batch::along_axes<0>,
     .reference = numpy("np.std(x, axis=axes(axis), keepdims=keepdims, ddof=ddof)", 32),
     .cost = Cost{4},
     .samples = Samples{"randn(3, 5)", "randn(3, 5, 4), axis=(0, 2), ddof=1", "randn(2, 70), axis=(1,), keepdims=True"})

@@ -111,6 +111,7 @@ LAMELLA_OP(resize, (Operand x, Axes size, std::string mode = "nearest", std::str
       return std::vector{x};
     }),
     .vjp = from_composite,
+    .batch = batch::joined_samples<1>,
     .reference = numpy("resize(x, size, mode, coordinates)", 8), .cost = Cost{8},
     .samples = Samples{"randn(2, 3, 4), size=(7,)", "randn(1, 2, 3, 5), size=(6, 3), coordinates='asymmetric'",
                        "randn(1, 2, 3, 5), size=(7, 4), coordinates='align_corners'", "randn(1, 2, 3, 5), size=(7, 4), mode='linear'",

@@ -81,6 +81,35 @@ Shape resolve_reshape(const TensorType& x, const Shape& asked) {
   return result;
 }
 
+std::vector<Tensor> batch_transpose(const BatchCall& call) {
+  Axes axes{0};
+  for (int64_t axis : normalized_permutation(call.attribute<Axes>(0), call.rank(0), "transpose")) {
+    axes.push_back(axis + 1);
+  }
+  return {ops::transpose(call.operand(0), axes)};
+}
+
+std::vector<Tensor> batch_broadcast_to(const BatchCall& call) {
+  const Shape shape = call.result_shape();
+  return {ops::broadcast_to(call.aligned(0, lamella::rank(shape) - 1), shape)};
+}
+
+// Where narrow and narrow_update begin is one number for all examples: nothing but data could make
+// it differ, and that is refused when it is recorded.
+std::vector<Tensor> batch_narrow(const BatchCall& call) {
+  LAMELLA_CHECK(!call.is_batched(1));
+  std::vector<AttributeValue> attributes = call.attributes();
+  attributes[0] = batch::moved(call.attribute<int64_t>(0));
+  std::vector<Tensor> operands{call.stacked(0), call.operand(1)};
+  if (call.operand_count() > 2) operands.push_back(call.stacked(2));
+  return call.record(operands, std::move(attributes));
+}
+
+// The order in memory is that of one example's axes; of the batch's nobody asked for one.
+std::vector<Tensor> batch_with_layout(const BatchCall& call) {
+  return {call.operand(0)};
+}
+
 }  // namespace
 
 LAMELLA_OP(reshape, (Operand x, Shape shape),
@@ -98,6 +127,7 @@ LAMELLA_OP(reshape, (Operand x, Shape shape),
     .vjp = vjp([](VjpCall& call) {
       call.give(0, ops::reshape(call.cotangent(), call.operand(0).shape()));
     }),
+    .batch = batch::another_shape,
     .reference = numpy("np.reshape(x, shape)", 0), .cost = Cost{0},
     .samples = Samples{"randn(3, 4), shape=(2, -1)", "randn(2, 3, 4), shape=(24,)", "randn(1), shape=()"})
 
@@ -124,6 +154,7 @@ LAMELLA_OP(transpose, (Operand x, Axes axes = {}),
                                   inverse(normalized_permutation(call.attribute<Axes>(0),
                                                                  call.operand(0).rank(), "transpose"))));
     }),
+    .batch = batch::rule(batch_transpose),
     .reference = numpy("np.transpose(x, axes(axes_))", 0), .cost = Cost{0},
     .samples = Samples{"randn(3, 4)", "randn(2, 3, 4), axes=(2, 0, 1)"})
 
@@ -166,6 +197,7 @@ LAMELLA_OP(broadcast_to, (Operand x, Shape shape),
       return map;
     }),
     .vjp = vjp([](VjpCall& call) { call.give(0, call.cotangent()); }),
+    .batch = batch::rule(batch_broadcast_to),
     .reference = numpy("np.broadcast_to(x, shape)", 0), .cost = Cost{0},
     .samples = Samples{"randn(3, 1), shape=(2, 3, 4)", "randn(4), shape=(0, 4)"})
 
@@ -185,6 +217,7 @@ LAMELLA_OP(expand_dims, (Operand x, int64_t axis),
     .vjp = vjp([](VjpCall& call) {
       call.give(0, ops::reshape(call.cotangent(), call.operand(0).shape()));
     }),
+    .batch = batch::another_shape,
     .reference = numpy("np.expand_dims(x, axis)", 0), .cost = Cost{0},
     .samples = Samples{"randn(3, 4), axis=0", "randn(3), axis=-1"})
 
@@ -215,6 +248,7 @@ LAMELLA_OP(squeeze, (Operand x, Axes axis = {}),
     .vjp = vjp([](VjpCall& call) {
       call.give(0, ops::reshape(call.cotangent(), call.operand(0).shape()));
     }),
+    .batch = batch::another_shape,
     .reference = numpy("np.squeeze(x, axes(axis))", 0), .cost = Cost{0},
     .samples = Samples{"randn(3, 1, 4), axis=(1,)", "randn(1, 3, 1)"})
 
@@ -248,6 +282,7 @@ LAMELLA_OP(narrow, (Operand x, Operand start, int64_t axis, Shape length, int64_
       call.give(0, ops::narrow_update(ops::zeros_of(x.type()), call.operand(1), call.cotangent(),
                                       call.attribute<int64_t>(0), call.attribute<int64_t>(2)));
     }),
+    .batch = batch::rule(batch_narrow),
     .reference = numpy("narrow(x, start, axis, length, step)", 0), .cost = Cost{0},
     .samples = Samples{"randn(3, 6), 1, axis=1, length=(3,)", "randn(5), 4, axis=0, length=(3,), step=-2"})
 
@@ -302,6 +337,7 @@ LAMELLA_OP(narrow_update, (Operand x, Operand start, Operand part, int64_t axis,
         call.give(2, ops::narrow(call.cotangent(), call.operand(1), axis, Shape{part.shape()[at]}, step));
       }
     }),
+    .batch = batch::rule(batch_narrow),
     .reference = numpy("narrow_update(x, start, part, axis, step)", 0), .cost = Cost{0},
     .samples = Samples{"randn(3, 6), 1, randn(3, 3), axis=1", "randn(5), 4, randn(3), axis=0, step=-2"})
 
@@ -345,6 +381,7 @@ LAMELLA_OP(concat, (Operands tensors, int64_t axis = 0),
         start = start + size;
       }
     }),
+    .batch = batch::along_axes<0>,
     .reference = numpy("np.concatenate(tensors, axis)", 0), .cost = Cost{0},
     .samples = Samples{"[randn(2, 3), randn(4, 3)]", "[randn(2, 3), randn(2, 1), randn(2, 0)], axis=1"})
 
@@ -371,6 +408,7 @@ LAMELLA_OP(stack, (Operands tensors, int64_t axis = 0),
       return std::vector{ops::concat(parts, axis)};
     }),
     .vjp = from_composite,
+    .batch = batch::through_composite,
     .reference = numpy("np.stack(tensors, axis)", 0), .cost = Cost{0},
     .samples = Samples{"[randn(2, 3), randn(2, 3)]", "[randn(3), randn(3)], axis=-1"})
 
@@ -386,6 +424,7 @@ LAMELLA_OP(with_layout, (Operand x, int64_t layout),
       return o[0];
     }),
     .vjp = vjp([](VjpCall& call) { call.give(0, call.cotangent()); }),
+    .batch = batch::rule(batch_with_layout),
     .reference = numpy("x", 0), .cost = Cost{0},
     .samples = Samples{"randn(2, 3, 4, 5), layout=1", "randn(2, 3, 4, 5), layout=0"})
 
@@ -397,6 +436,7 @@ LAMELLA_OP(element_numbers, (Shape shape),
     },
     .lower = element_numbers(),
     .vjp = not_differentiable("it has no operand"),
+    .batch = batch::one_by_one,
     .reference = numpy("np.arange(np.prod(shape, dtype=np.int64)).reshape(shape)", 0), .cost = Cost{1},
     .samples = Samples{"shape=(3, 5)", "shape=(0,)"})
 

@@ -43,6 +43,7 @@ LAMELLA_OP(softmax, (Operand x, int64_t axis = -1),
     .vjp = vjp([](VjpCall& call) {
       call.give(0, ops::softmax_backward(call.result(), call.cotangent(), call.attribute<int64_t>(0)));
     }),
+    .batch = batch::along_axes<0>,
     .reference = numpy("softmax(x, axis)", 8), .cost = Cost{14},
     .samples = Samples{"randn(3, 5)", "randn(3, 5, 4), axis=1", "randn(2, 70)", "randn(3, 1)", "randn(0, 3)"})
 
@@ -54,6 +55,7 @@ LAMELLA_OP(softmax_backward, (Operand result, Operand cotangent, int64_t axis = 
       return std::vector{call[0] * (call[1] - sum_along(weighted, axis_of(call)))};
     }),
     .vjp = from_composite,
+    .batch = batch::along_axes<0>,
     .reference = numpy("result * (cotangent - np.sum(result * cotangent, axis, keepdims=True))", 16),
     .cost = Cost{4}, .samples = Samples{"rand(3, 5), randn(3, 5)", "rand(3, 5, 4), randn(3, 5, 4), axis=1"})
 
@@ -68,6 +70,7 @@ LAMELLA_OP(log_softmax, (Operand x, int64_t axis = -1),
     .vjp = vjp([](VjpCall& call) {
       call.give(0, ops::log_softmax_backward(call.result(), call.cotangent(), call.attribute<int64_t>(0)));
     }),
+    .batch = batch::along_axes<0>,
     .reference = numpy("log_softmax(x, axis)", 8), .cost = Cost{14},
     .samples = Samples{"randn(3, 5)", "randn(3, 5, 4), axis=1", "randn(2, 70)", "randn(0, 3)"})
 
@@ -78,6 +81,7 @@ LAMELLA_OP(log_softmax_backward, (Operand result, Operand cotangent, int64_t axi
       return std::vector{call[1] - ops::exp(call[0]) * sum_along(call[1], axis_of(call))};
     }),
     .vjp = from_composite,
+    .batch = batch::along_axes<0>,
     .reference = numpy("cotangent - np.exp(result) * np.sum(cotangent, axis, keepdims=True)", 16),
     .cost = Cost{12}, .samples = Samples{"-rand(3, 5), randn(3, 5)", "-rand(3, 5, 4), randn(3, 5, 4), axis=1"})
 
@@ -107,6 +111,7 @@ LAMELLA_OP(logsumexp, (Operand x, Axes axis = {}, bool keepdims = false),
       return std::vector{ops::reshape(result, call.result_type().shape)};
     }),
     .vjp = from_composite,
+    .batch = batch::along_axes<0>,
     .reference = numpy("logsumexp(x, axes(axis), keepdims)", 8), .cost = Cost{13},
     .samples = Samples{"randn(3, 5)", "randn(3, 5), axis=(1,)", "randn(3, 5, 4), axis=(0, 2), keepdims=True"})
 

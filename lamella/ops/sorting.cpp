@@ -32,6 +32,22 @@ void give_back(VjpCall& call, const Tensor& positions, const Tensor& cotangent, 
                                      std::string(call.node().op().name())));
 }
 
+std::vector<Tensor> batch_search_sorted(const BatchCall& call) {
+  Tensor sequence = call.operand(0), values = call.stacked(1);
+  // A number for each example is a row of one.
+  if (call.rank(1) == 0) values = ops::expand_dims(values, -1);
+  // One sequence for all rows of an example is repeated for each of them.
+  if (call.is_batched(0) || call.rank(0) > 1) {
+    Shape shape = values.shape();
+    shape.back() = sequence.shape().back();
+    const int rank = lamella::rank(shape) - 1;
+    sequence = ops::broadcast_to(call.aligned(0, rank), shape);
+  }
+  const Tensor places = ops::search_sorted(sequence, values, call.attribute<bool>(0));
+  return {places.shape() == call.result_shape() ? places
+                                                : ops::reshape(places, call.result_shape())};
+}
+
 }  // namespace
 
 LAMELLA_OP_MULTI(sort, (Operand x, int64_t axis = -1, bool descending = false),
@@ -54,6 +70,7 @@ LAMELLA_OP_MULTI(sort, (Operand x, int64_t axis = -1, bool descending = false),
     .vjp = vjp([](VjpCall& call) {
       give_back(call, call.result(1), call.cotangent(0), call.attribute<int64_t>(0));
     }),
+    .batch = batch::along_axes<0>,
     .reference = numpy("sort(x, axis, descending)", 0), .cost = Cost{20},
     .samples = Samples{"distinct(3, 5)", "distinct(4, 9), descending=True", "distinct(40, 3), axis=0", "distinct(2, 130, 2), axis=1",
                        "distinct(300), descending=True"})
@@ -70,6 +87,7 @@ LAMELLA_OP(argsort, (Operand x, int64_t axis = -1, bool descending = false),
       return std::vector{ops::sort(call[0], call.attribute<int64_t>(0), call.attribute<bool>(1))[1]};
     }),
     .vjp = not_differentiable("its results are positions"),
+    .batch = batch::along_axes<0>,
     .reference = numpy("sort(x, axis, descending)[1]", 0), .cost = Cost{20},
     .samples = Samples{"distinct(3, 5)", "distinct(4, 9), axis=0, descending=True"})
 
@@ -101,6 +119,7 @@ LAMELLA_OP_MULTI(topk, (Operand x, Shape k, int64_t axis = -1, bool largest = tr
     .vjp = vjp([](VjpCall& call) {
       give_back(call, call.result(1), call.cotangent(0), call.attribute<int64_t>(1));
     }),
+    .batch = batch::along_axes<1>,
     .reference = numpy("topk(x, k[0], axis, largest)", 0), .cost = Cost{4},
     .samples = Samples{"distinct(3, 5), k=(2,)", "distinct(4, 9), k=(3,), largest=False", "distinct(7, 3), k=(1,), axis=0",
                        "distinct(2, 200), k=(40,)", "distinct(3, 5), k=(0,)", "distinct(2, 4), k=(4,)"})
@@ -138,6 +157,7 @@ LAMELLA_OP_MULTI(median, (Operand x, int64_t axis = -1, bool keepdims = false),
       give_back(call, kept ? call.result(1) : ops::expand_dims(call.result(1), axis),
                 kept ? call.cotangent(0) : ops::expand_dims(call.cotangent(0), axis), axis);
     }),
+    .batch = batch::along_axes<0>,
     .reference = numpy("median(x, axis, keepdims)", 0), .cost = Cost{4},
     .samples = Samples{"distinct(3, 5)", "distinct(4, 6), axis=0, keepdims=True", "distinct(2, 101, 2), axis=1"})
 
@@ -162,6 +182,7 @@ LAMELLA_OP(search_sorted, (Operand sequence, Operand values, bool right = false)
                      },
                      .strided_operands = true}),
     .vjp = not_differentiable("its results are positions"),
+    .batch = batch::rule(batch_search_sorted),
     .reference = numpy("search_sorted(sequence, values, right)", 0), .cost = Cost{10},
     .samples = Samples{"np.sort(integers(9)), integers(3, 4)", "np.sort(integers(2, 9)), integers(2, 4), right=True"})
 

@@ -28,6 +28,7 @@ LAMELLA_OP(erfc, (Operand x),
     .vjp = vjp([](VjpCall& call) {
       call.give(0, call.cotangent() * (ops::exp(-ops::square(call.operand(0))) * -kTwoBySqrtPi));
     }),
+    .batch = batch::elementwise,
     .reference = numpy("erfc(x)", 4), .cost = Cost{16}, .samples = Samples{"randn(3, 5)"})
 
 LAMELLA_OP(asin, (Operand x),
@@ -35,6 +36,7 @@ LAMELLA_OP(asin, (Operand x),
     .accepts = kFloats, .promotion = Promotion::Float, .infer = infer::same,
     .lower = tile_opcode<Opcode::Asin>(),
     .vjp = vjp([](VjpCall& call) { call.give(0, call.cotangent() * inverse_root_below_one(call.operand(0))); }),
+    .batch = batch::elementwise,
     .reference = numpy("np.arcsin(x)", 4), .cost = Cost{14}, .samples = Samples{"rand(3, 5) * 1.8 - 0.9"})
 
 LAMELLA_OP(acos, (Operand x),
@@ -42,6 +44,7 @@ LAMELLA_OP(acos, (Operand x),
     .accepts = kFloats, .promotion = Promotion::Float, .infer = infer::same,
     .lower = tile_opcode<Opcode::Acos>(),
     .vjp = vjp([](VjpCall& call) { call.give(0, -(call.cotangent() * inverse_root_below_one(call.operand(0)))); }),
+    .batch = batch::elementwise,
     .reference = numpy("np.arccos(x)", 4), .cost = Cost{14}, .samples = Samples{"rand(3, 5) * 1.8 - 0.9"})
 
 LAMELLA_OP(sinh, (Operand x),
@@ -49,6 +52,7 @@ LAMELLA_OP(sinh, (Operand x),
     .accepts = kFloats, .promotion = Promotion::Float, .infer = infer::same,
     .lower = tile_opcode<Opcode::Sinh>(),
     .vjp = vjp([](VjpCall& call) { call.give(0, call.cotangent() * ops::cosh(call.operand(0))); }),
+    .batch = batch::elementwise,
     .reference = numpy("np.sinh(x)", 4), .cost = Cost{16}, .samples = Samples{"randn(3, 5)"})
 
 LAMELLA_OP(cosh, (Operand x),
@@ -56,6 +60,7 @@ LAMELLA_OP(cosh, (Operand x),
     .accepts = kFloats, .promotion = Promotion::Float, .infer = infer::same,
     .lower = tile_opcode<Opcode::Cosh>(),
     .vjp = vjp([](VjpCall& call) { call.give(0, call.cotangent() * ops::sinh(call.operand(0))); }),
+    .batch = batch::elementwise,
     .reference = numpy("np.cosh(x)", 4), .cost = Cost{16}, .samples = Samples{"randn(3, 5)"})
 
 LAMELLA_OP(asinh, (Operand x),
@@ -75,6 +80,7 @@ LAMELLA_OP(asinh, (Operand x),
     .vjp = vjp([](VjpCall& call) {
       call.give(0, call.cotangent() * ops::rsqrt(ops::square(call.operand(0)) + 1.0));
     }),
+    .batch = batch::elementwise,
     .reference = numpy("np.arcsinh(x)", 6), .cost = Cost{24}, .samples = Samples{"randn(3, 5)"})
 
 LAMELLA_OP(acosh, (Operand x),
@@ -91,6 +97,7 @@ LAMELLA_OP(acosh, (Operand x),
       const Tensor x = call.operand(0);
       call.give(0, call.cotangent() * ops::rsqrt((x - 1.0) * (x + 1.0)));
     }),
+    .batch = batch::elementwise,
     .reference = numpy("np.arccosh(x)", 8), .cost = Cost{24}, .samples = Samples{"positive(3, 5) + 1.1"})
 
 LAMELLA_OP(atanh, (Operand x),
@@ -105,6 +112,7 @@ LAMELLA_OP(atanh, (Operand x),
       const Tensor x = call.operand(0);
       call.give(0, call.cotangent() / ((1.0 - x) * (1.0 + x)));
     }),
+    .batch = batch::elementwise,
     .reference = numpy("np.arctanh(x)", 8), .cost = Cost{16}, .samples = Samples{"rand(3, 5) * 1.8 - 0.9"})
 
 LAMELLA_OP(atan2, (Operand y, Operand x),
@@ -117,6 +125,7 @@ LAMELLA_OP(atan2, (Operand y, Operand x),
       if (call.needs(0)) call.give(0, scaled * x);
       if (call.needs(1)) call.give(1, -(scaled * y));
     }),
+    .batch = batch::elementwise,
     .reference = numpy("np.arctan2(y, x)", 4), .cost = Cost{16},
     .samples = Samples{"away_from_zero(3, 5), away_from_zero(3, 5)", "away_from_zero(3, 1), away_from_zero(5)"})
 
@@ -125,6 +134,7 @@ LAMELLA_OP(log10, (Operand x),
     .accepts = kFloats, .promotion = Promotion::Float, .infer = infer::same,
     .lower = composite([](const CompositeCall& call) { return std::vector{ops::log(call[0]) / kLn10}; }),
     .vjp = vjp([](VjpCall& call) { call.give(0, call.cotangent() / (call.operand(0) * kLn10)); }),
+    .batch = batch::elementwise,
     .reference = numpy("np.log10(x)", 3), .cost = Cost{11}, .samples = Samples{"positive(3, 5)"})
 
 LAMELLA_OP(exp2, (Operand x),
@@ -132,6 +142,7 @@ LAMELLA_OP(exp2, (Operand x),
     .accepts = kFloats, .promotion = Promotion::Float, .infer = infer::same,
     .lower = composite([](const CompositeCall& call) { return std::vector{ops::pow(2.0, call[0])}; }),
     .vjp = vjp([](VjpCall& call) { call.give(0, call.cotangent() * (call.result() * kLn2)); }),
+    .batch = batch::elementwise,
     .reference = numpy("np.exp2(x)", 4), .cost = Cost{20}, .samples = Samples{"randn(3, 5)"})
 
 LAMELLA_OP(hypot, (Operand x, Operand y),
@@ -153,6 +164,7 @@ LAMELLA_OP(hypot, (Operand x, Operand y),
       if (call.needs(0)) call.give(0, scaled * call.operand(0));
       if (call.needs(1)) call.give(1, scaled * call.operand(1));
     }),
+    .batch = batch::elementwise,
     .reference = numpy("np.hypot(x, y)", 4), .cost = Cost{8}, .samples = Samples{"randn(3, 5), randn(5)"})
 
 LAMELLA_OP(fmod, (Operand x, Operand y),
@@ -168,6 +180,7 @@ LAMELLA_OP(fmod, (Operand x, Operand y),
         call.give(1, -(call.cotangent() * ops::trunc(call.operand(0) / call.operand(1))));
       }
     }),
+    .batch = batch::elementwise,
     .reference = numpy("np.fmod(x, y)", 1), .cost = Cost{5},
     .samples = Samples{"randn(3, 5), away_from_zero(3, 5)", "randn(4, 1), away_from_zero(3)"})
 
@@ -178,6 +191,7 @@ LAMELLA_OP(lerp, (Operand start, Operand end, Operand weight),
       return std::vector{call[0] + call[2] * (call[1] - call[0])};
     }),
     .vjp = from_composite,
+    .batch = batch::elementwise,
     .reference = numpy("start + weight * (end - start)", 4), .cost = Cost{3},
     .samples = Samples{"randn(3, 5), randn(3, 5), 0.25", "randn(3, 1), randn(5), rand(3, 5)"})
 
@@ -194,6 +208,7 @@ LAMELLA_OP(logaddexp, (Operand x, Operand y),
       if (call.needs(0)) call.give(0, call.cotangent() * ops::sigmoid(call.operand(0) - call.operand(1)));
       if (call.needs(1)) call.give(1, call.cotangent() * ops::sigmoid(call.operand(1) - call.operand(0)));
     }),
+    .batch = batch::elementwise,
     .reference = numpy("np.logaddexp(x, y)", 8), .cost = Cost{24}, .samples = Samples{"randn(3, 5), randn(5)"})
 
 LAMELLA_OP(xlogy, (Operand x, Operand y),
@@ -204,6 +219,7 @@ LAMELLA_OP(xlogy, (Operand x, Operand y),
       return std::vector{ops::where(nothing, 0.0, call[0] * ops::log(ops::where(nothing, 1.0, call[1])))};
     }),
     .vjp = from_composite,
+    .batch = batch::elementwise,
     .reference = numpy("np.where((x == 0) & ~np.isnan(y), 0, x * np.log(y))", 4), .cost = Cost{12},
     .samples = Samples{"away_from_zero(3, 5), positive(5)"})
 
@@ -218,6 +234,7 @@ LAMELLA_OP(nan_to_num, (Operand x, Operand nan, Operand above, Operand below),
     .vjp = vjp([](VjpCall& call) {
       call.give(0, ops::where(ops::isfinite(call.operand(0)), call.cotangent(), 0.0));
     }),
+    .batch = batch::elementwise_like<0>,
     .reference = numpy("np.nan_to_num(x, nan=nan, posinf=above, neginf=below)", 0), .cost = Cost{4},
     .samples = Samples{"special(12), 0.0, 100.0, -100.0"})
 
@@ -234,6 +251,7 @@ LAMELLA_OP(isclose, (Operand x, Operand y, double rtol = 1e-05, double atol = 1e
       return std::vector{close};
     }),
     .vjp = not_differentiable("its result is a bool"),
+    .batch = batch::elementwise,
     .reference = numpy("np.isclose(x, y, rtol, atol, equal_nan)", 0), .cost = Cost{6},
     .samples = Samples{"integers(3, 5), integers(3, 5)", "special(12), special(12), equal_nan=True"})
 

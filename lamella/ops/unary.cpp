@@ -18,6 +18,7 @@ LAMELLA_OP(neg, (Operand x),
     .doc = "-x.",
     .accepts = kNumbers, .infer = infer::same, .lower = tile_opcode<Opcode::Neg>(),
     .vjp = vjp([](VjpCall& call) { call.give(0, -call.cotangent()); }),
+    .batch = batch::elementwise,
     .reference = numpy("-x", 0), .cost = Cost{1}, .samples = Samples{"randn(3, 5)"})
 
 LAMELLA_OP(abs, (Operand x),
@@ -27,36 +28,42 @@ LAMELLA_OP(abs, (Operand x),
       return b.dtype(o[0]) == DType::Bool ? o[0] : b.apply(Opcode::Abs, o[0]);
     }),
     .vjp = vjp([](VjpCall& call) { call.give(0, call.cotangent() * ops::sign(call.operand(0))); }),
+    .batch = batch::elementwise,
     .reference = numpy("np.abs(x)", 0), .cost = Cost{1}, .samples = Samples{"away_from_zero(3, 5)"})
 
 LAMELLA_OP(sign, (Operand x),
     .doc = "-1, 0 or 1; NaN of NaN.",
     .accepts = kNumbers, .infer = infer::same, .lower = tile_opcode<Opcode::Sign>(),
     .vjp = vjp([](VjpCall&) {}),  // constant but for its jumps
+    .batch = batch::elementwise,
     .reference = numpy("np.sign(x)", 0), .cost = Cost{2}, .samples = Samples{"randn(3, 5)"})
 
 LAMELLA_OP(floor, (Operand x),
     .doc = "The largest whole number not above x.",
     .accepts = kFloats, .infer = infer::same, .lower = tile_opcode<Opcode::Floor>(),
     .vjp = vjp([](VjpCall&) {}),  // constant but for its jumps
+    .batch = batch::elementwise,
     .reference = numpy("np.floor(x)", 0), .cost = Cost{1}, .samples = Samples{"randn(3, 5)"})
 
 LAMELLA_OP(ceil, (Operand x),
     .doc = "The smallest whole number not below x.",
     .accepts = kFloats, .infer = infer::same, .lower = tile_opcode<Opcode::Ceil>(),
     .vjp = vjp([](VjpCall&) {}),  // constant but for its jumps
+    .batch = batch::elementwise,
     .reference = numpy("np.ceil(x)", 0), .cost = Cost{1}, .samples = Samples{"randn(3, 5)"})
 
 LAMELLA_OP(round, (Operand x),
     .doc = "The nearest whole number, halves to the even one.",
     .accepts = kFloats, .infer = infer::same, .lower = tile_opcode<Opcode::Round>(),
     .vjp = vjp([](VjpCall&) {}),  // constant but for its jumps
+    .batch = batch::elementwise,
     .reference = numpy("np.round(x)", 0), .cost = Cost{1}, .samples = Samples{"randn(3, 5)"})
 
 LAMELLA_OP(trunc, (Operand x),
     .doc = "x without its fraction.",
     .accepts = kFloats, .infer = infer::same, .lower = tile_opcode<Opcode::Trunc>(),
     .vjp = vjp([](VjpCall&) {}),  // constant but for its jumps
+    .batch = batch::elementwise,
     .reference = numpy("np.trunc(x)", 0), .cost = Cost{1}, .samples = Samples{"randn(3, 5)"})
 
 LAMELLA_OP(square, (Operand x),
@@ -64,6 +71,7 @@ LAMELLA_OP(square, (Operand x),
     .accepts = kNumbers, .infer = infer::same,
     .lower = composite([](const CompositeCall& call) { return std::vector{call[0] * call[0]}; }),
     .vjp = vjp([](VjpCall& call) { call.give(0, call.cotangent() * (call.operand(0) * 2)); }),
+    .batch = batch::elementwise,
     .reference = numpy("x * x", 0.5), .cost = Cost{1}, .samples = Samples{"randn(3, 5)"})
 
 LAMELLA_OP(sqrt, (Operand x),
@@ -71,6 +79,7 @@ LAMELLA_OP(sqrt, (Operand x),
     .accepts = kFloats, .promotion = Promotion::Float, .infer = infer::same,
     .lower = tile_opcode<Opcode::Sqrt>(),
     .vjp = vjp([](VjpCall& call) { call.give(0, call.cotangent() * 0.5 / call.result()); }),
+    .batch = batch::elementwise,
     .reference = numpy("np.sqrt(x)", 0.5), .cost = Cost{1}, .samples = Samples{"positive(3, 5)"})
 
 LAMELLA_OP(rsqrt, (Operand x),
@@ -80,6 +89,7 @@ LAMELLA_OP(rsqrt, (Operand x),
     .vjp = vjp([](VjpCall& call) {
       call.give(0, call.cotangent() * -0.5 * call.result() / call.operand(0));
     }),
+    .batch = batch::elementwise,
     .reference = numpy("1 / np.sqrt(x)", 2), .cost = Cost{2}, .samples = Samples{"positive(3, 5)"})
 
 LAMELLA_OP(reciprocal, (Operand x),
@@ -89,6 +99,7 @@ LAMELLA_OP(reciprocal, (Operand x),
     .vjp = vjp([](VjpCall& call) {
       call.give(0, -(call.cotangent() * ops::square(call.result())));
     }),
+    .batch = batch::elementwise,
     .reference = numpy("1 / x", 1), .cost = Cost{1}, .samples = Samples{"away_from_zero(3, 5)"})
 
 LAMELLA_OP(exp, (Operand x),
@@ -96,6 +107,7 @@ LAMELLA_OP(exp, (Operand x),
     .accepts = kFloats, .promotion = Promotion::Float, .infer = infer::same,
     .lower = tile_opcode<Opcode::Exp>(),
     .vjp = vjp([](VjpCall& call) { call.give(0, call.cotangent() * call.result()); }),
+    .batch = batch::elementwise,
     .reference = numpy("np.exp(x)", 2), .cost = Cost{10}, .samples = Samples{"randn(3, 5)"})
 
 LAMELLA_OP(expm1, (Operand x),
@@ -103,6 +115,7 @@ LAMELLA_OP(expm1, (Operand x),
     .accepts = kFloats, .promotion = Promotion::Float, .infer = infer::same,
     .lower = tile_opcode<Opcode::Expm1>(),
     .vjp = vjp([](VjpCall& call) { call.give(0, call.cotangent() * (call.result() + 1)); }),
+    .batch = batch::elementwise,
     .reference = numpy("np.expm1(x)", 2), .cost = Cost{12}, .samples = Samples{"randn(3, 5)"})
 
 LAMELLA_OP(log, (Operand x),
@@ -110,6 +123,7 @@ LAMELLA_OP(log, (Operand x),
     .accepts = kFloats, .promotion = Promotion::Float, .infer = infer::same,
     .lower = tile_opcode<Opcode::Log>(),
     .vjp = vjp([](VjpCall& call) { call.give(0, call.cotangent() / call.operand(0)); }),
+    .batch = batch::elementwise,
     .reference = numpy("np.log(x)", 2), .cost = Cost{10}, .samples = Samples{"positive(3, 5)"})
 
 LAMELLA_OP(log1p, (Operand x),
@@ -117,6 +131,7 @@ LAMELLA_OP(log1p, (Operand x),
     .accepts = kFloats, .promotion = Promotion::Float, .infer = infer::same,
     .lower = tile_opcode<Opcode::Log1p>(),
     .vjp = vjp([](VjpCall& call) { call.give(0, call.cotangent() / (call.operand(0) + 1)); }),
+    .batch = batch::elementwise,
     .reference = numpy("np.log1p(x)", 2), .cost = Cost{12}, .samples = Samples{"positive(3, 5)"})
 
 LAMELLA_OP(log2, (Operand x),
@@ -126,6 +141,7 @@ LAMELLA_OP(log2, (Operand x),
     .vjp = vjp([](VjpCall& call) {
       call.give(0, call.cotangent() / (call.operand(0) * 0.6931471805599453));
     }),
+    .batch = batch::elementwise,
     .reference = numpy("np.log2(x)", 2), .cost = Cost{10}, .samples = Samples{"positive(3, 5)"})
 
 LAMELLA_OP(sin, (Operand x),
@@ -133,6 +149,7 @@ LAMELLA_OP(sin, (Operand x),
     .accepts = kFloats, .promotion = Promotion::Float, .infer = infer::same,
     .lower = tile_opcode<Opcode::Sin>(),
     .vjp = vjp([](VjpCall& call) { call.give(0, call.cotangent() * ops::cos(call.operand(0))); }),
+    .batch = batch::elementwise,
     .reference = numpy("np.sin(x)", 2), .cost = Cost{12}, .samples = Samples{"randn(3, 5)"})
 
 LAMELLA_OP(cos, (Operand x),
@@ -140,6 +157,7 @@ LAMELLA_OP(cos, (Operand x),
     .accepts = kFloats, .promotion = Promotion::Float, .infer = infer::same,
     .lower = tile_opcode<Opcode::Cos>(),
     .vjp = vjp([](VjpCall& call) { call.give(0, -(call.cotangent() * ops::sin(call.operand(0)))); }),
+    .batch = batch::elementwise,
     .reference = numpy("np.cos(x)", 2), .cost = Cost{12}, .samples = Samples{"randn(3, 5)"})
 
 LAMELLA_OP(tan, (Operand x),
@@ -149,6 +167,7 @@ LAMELLA_OP(tan, (Operand x),
     .vjp = vjp([](VjpCall& call) {
       call.give(0, call.cotangent() * (ops::square(call.result()) + 1));
     }),
+    .batch = batch::elementwise,
     .reference = numpy("np.tan(x)", 4), .cost = Cost{16}, .samples = Samples{"randn(3, 5) * 0.4"})
 
 LAMELLA_OP(atan, (Operand x),
@@ -158,6 +177,7 @@ LAMELLA_OP(atan, (Operand x),
     .vjp = vjp([](VjpCall& call) {
       call.give(0, call.cotangent() / (ops::square(call.operand(0)) + 1));
     }),
+    .batch = batch::elementwise,
     .reference = numpy("np.arctan(x)", 3), .cost = Cost{12}, .samples = Samples{"randn(3, 5)"})
 
 LAMELLA_OP(tanh, (Operand x),
@@ -167,6 +187,7 @@ LAMELLA_OP(tanh, (Operand x),
     .vjp = vjp([](VjpCall& call) {
       call.give(0, call.cotangent() * (1.0 - ops::square(call.result())));
     }),
+    .batch = batch::elementwise,
     .reference = numpy("np.tanh(x)", 2), .cost = Cost{14}, .samples = Samples{"randn(3, 5)"})
 
 LAMELLA_OP(erf, (Operand x),
@@ -176,6 +197,7 @@ LAMELLA_OP(erf, (Operand x),
     .vjp = vjp([](VjpCall& call) {
       call.give(0, call.cotangent() * (ops::exp(-ops::square(call.operand(0))) * kTwoBySqrtPi));
     }),
+    .batch = batch::elementwise,
     .reference = numpy("erf(x)", 2), .cost = Cost{14}, .samples = Samples{"randn(3, 5)"})
 
 LAMELLA_OP(sigmoid, (Operand x),
@@ -185,6 +207,7 @@ LAMELLA_OP(sigmoid, (Operand x),
     .vjp = vjp([](VjpCall& call) {
       call.give(0, call.cotangent() * (call.result() * (1.0 - call.result())));
     }),
+    .batch = batch::elementwise,
     .reference = numpy("1 / (1 + np.exp(-x))", 3), .cost = Cost{12},
     .samples = Samples{"randn(3, 5)"})
 
@@ -195,6 +218,7 @@ LAMELLA_OP(softplus, (Operand x),
     .vjp = vjp([](VjpCall& call) {
       call.give(0, call.cotangent() * ops::sigmoid(call.operand(0)));
     }),
+    .batch = batch::elementwise,
     .reference = numpy("np.logaddexp(x, 0)", 3), .cost = Cost{20},
     .samples = Samples{"randn(3, 5)"})
 
@@ -202,18 +226,21 @@ LAMELLA_OP(isnan, (Operand x),
     .doc = "Whether x is NaN.",
     .accepts = kFloats, .infer = infer::predicate, .lower = tile_opcode<Opcode::IsNan>(),
     .vjp = not_differentiable("its result is a bool"),
+    .batch = batch::elementwise,
     .reference = numpy("np.isnan(x)", 0), .cost = Cost{1}, .samples = Samples{"special(12)"})
 
 LAMELLA_OP(isinf, (Operand x),
     .doc = "Whether x is plus or minus infinity.",
     .accepts = kFloats, .infer = infer::predicate, .lower = tile_opcode<Opcode::IsInf>(),
     .vjp = not_differentiable("its result is a bool"),
+    .batch = batch::elementwise,
     .reference = numpy("np.isinf(x)", 0), .cost = Cost{1}, .samples = Samples{"special(12)"})
 
 LAMELLA_OP(isfinite, (Operand x),
     .doc = "Whether x is neither NaN nor infinite.",
     .accepts = kFloats, .infer = infer::predicate, .lower = tile_opcode<Opcode::IsFinite>(),
     .vjp = not_differentiable("its result is a bool"),
+    .batch = batch::elementwise,
     .reference = numpy("np.isfinite(x)", 0), .cost = Cost{1}, .samples = Samples{"special(12)"})
 
 }  // namespace lamella

@@ -314,6 +314,8 @@ class ScanGradient final : public CustomGradientRule {
   ScanGradient(std::shared_ptr<ScanTrace> traced, int64_t length, Direction direction)
       : traced_(std::move(traced)), length_(length), direction_(direction) {}
 
+  Residuals kept() const { return traced_->kept; }
+
   void apply(VjpCall& call) const override {
     const ScanTrace& traced = *traced_;
     if (!traced.why_not.empty()) fail(ErrorKind::Unsupported, "{}", traced.why_not);
@@ -731,6 +733,12 @@ ScanResult scan(const ScanBody& body, const std::vector<Tensor>& initial,
   const auto carried_end = results.begin() + static_cast<std::ptrdiff_t>(initial.size());
   return {.carried = {results.begin(), carried_end},
           .stacked = {carried_end, carried_end + static_cast<std::ptrdiff_t>(stacked)}};
+}
+
+Residuals residuals_of(const Node& scan) {
+  const auto* rule =
+      dynamic_cast<const ScanGradient*>(scan.attribute<Ref<AttributeObject>>(5).get());
+  return rule == nullptr ? Residuals::Saved : rule->kept();
 }
 
 std::vector<Tensor> cond(const Tensor& condition, const BranchBody& then,

@@ -49,6 +49,9 @@ LAMELLA_API ScanResult scan(const ScanBody& body, const std::vector<Tensor>& ini
                             const std::vector<Tensor>& sequences, const ScanOptions& options = {},
                             SourceLocation where = here());
 
+// What a recorded scan keeps for its backward pass, to make another like it.
+LAMELLA_API Residuals residuals_of(const Node& scan);
+
 using BranchBody = std::function<std::vector<Tensor>()>;
 
 // The results of `then` if `condition`, one bool, holds, else of `otherwise`; both are recorded,

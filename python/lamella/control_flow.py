@@ -8,52 +8,9 @@ import numpy as np
 
 from lamella import _native
 from lamella._native import Tensor
+from lamella.structures import flat, restore
 
 _control = _native.control_flow
-
-
-def _flatten(value, name, into, like=None):
-    """Appends the tensors of a structure; returns the structure with their places.
-
-    The keys of a dictionary come in the order of `like`, where that has the same.
-    """
-    if isinstance(value, Tensor):
-        into.append(value)
-        return len(into) - 1
-    if isinstance(value, (tuple, list)):
-        shapes = like if isinstance(like, (tuple, list)) and len(like) == len(value) else ()
-        items = [
-            _flatten(item, name, into, shapes[i] if shapes else None)
-            for i, item in enumerate(value)
-        ]
-        return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
-    if isinstance(value, dict):
-        given = isinstance(like, dict) and like.keys() == value.keys()
-        keys = like if given else value
-        return {key: _flatten(value[key], name, into, like[key] if given else None) for key in keys}
-    if value is None:
-        return None
-    if isinstance(value, (bool, int, float, np.ndarray, np.generic)):
-        into.append(Tensor(value))
-        return len(into) - 1
-    kind = type(value).__name__
-    raise TypeError(f"[{name}] tensors, numbers, tuples, lists and dicts of them: got {kind}")
-
-
-def _restore(structure, tensors):
-    if structure is None:
-        return None
-    if isinstance(structure, int):
-        return tensors[structure]
-    if isinstance(structure, dict):
-        return {key: _restore(item, tensors) for key, item in structure.items()}
-    items = [_restore(item, tensors) for item in structure]
-    return type(structure)(*items) if hasattr(structure, "_fields") else type(structure)(items)
-
-
-def _flat(value, name, like=None):
-    tensors = []
-    return tensors, _flatten(value, name, tensors, like)
 
 
 def _same_structure(name, given, returned):
@@ -69,22 +26,22 @@ def scan(body, init, xs=None, length=None, reverse=False):
     Gives what is carried after the last turn and all y, stacked along a new first axis. Without xs,
     `length` says the number of turns. With reverse, from the last index to the first.
     """
-    initial, carry_structure = _flat(init, "scan")
-    sequences, x_structure = _flat(xs, "scan")
+    initial, carry_structure = flat(init, "scan")
+    sequences, x_structure = flat(xs, "scan")
     y_structure = None
 
     def turn(carried, slices):
         nonlocal y_structure
-        returned = body(_restore(carry_structure, carried), _restore(x_structure, slices))
+        returned = body(restore(carry_structure, carried), restore(x_structure, slices))
         if not isinstance(returned, tuple) or len(returned) != 2:
             raise TypeError("[scan] the body must return a pair: what is carried, what is stacked")
-        after, structure = _flat(returned[0], "scan", carry_structure)
+        after, structure = flat(returned[0], "scan", carry_structure)
         _same_structure("scan", carry_structure, structure)
-        stacked, y_structure = _flat(returned[1], "scan")
+        stacked, y_structure = flat(returned[1], "scan")
         return after, stacked
 
     carried, stacked = _control.scan(turn, initial, sequences, length, bool(reverse))
-    return _restore(carry_structure, carried), _restore(y_structure, stacked)
+    return restore(carry_structure, carried), restore(y_structure, stacked)
 
 
 def cond(condition, true_fn, false_fn, *operands):
@@ -97,7 +54,7 @@ def cond(condition, true_fn, false_fn, *operands):
     def branch(function):
         def run():
             like = structures[0] if structures else None
-            tensors, structure = _flat(function(*operands), "cond", like)
+            tensors, structure = flat(function(*operands), "cond", like)
             structures.append(structure)
             if structures[0] != structure:
                 raise ValueError("[cond] both branches must give the same structure")
@@ -111,23 +68,23 @@ def cond(condition, true_fn, false_fn, *operands):
         kind = type(condition).__name__
         raise TypeError(f"[cond] the condition must be a Tensor or a bool, got {kind}")
     results = _control.cond(condition, branch(true_fn), branch(false_fn))
-    return _restore(structures[0], results)
+    return restore(structures[0], results)
 
 
 def while_loop(cond_func, loop_func, init_val):
     """loop_func again and again as long as cond_func, one bool, holds for what is carried."""
-    initial, structure = _flat(init_val, "while_loop")
+    initial, structure = flat(init_val, "while_loop")
 
     def condition(carried):
-        goes_on = cond_func(_restore(structure, carried))
+        goes_on = cond_func(restore(structure, carried))
         return [goes_on if isinstance(goes_on, Tensor) else Tensor(bool(goes_on))]
 
     def body(carried):
-        tensors, after = _flat(loop_func(_restore(structure, carried)), "while_loop", structure)
+        tensors, after = flat(loop_func(restore(structure, carried)), "while_loop", structure)
         _same_structure("while_loop", structure, after)
         return tensors
 
-    return _restore(structure, _control.while_loop(condition, body, initial))
+    return restore(structure, _control.while_loop(condition, body, initial))
 
 
 def fori_loop(lower, upper, loop_func, init_val):

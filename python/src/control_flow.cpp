@@ -1,4 +1,4 @@
-// Bodies over flat lists of tensors; the package flattens what users carry.
+// Bodies over flat lists of tensors; the package flattens what users carry or batch.
 #include "python/src/control_flow.h"
 
 #include "python/src/errors.h"
@@ -8,6 +8,7 @@
 #include <nanobind/stl/optional.h>
 
 #include "lamella/transform/control_flow.h"
+#include "lamella/transform/vmap.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -66,6 +67,20 @@ nb::object run_while(const nb::object& condition, const nb::object& body, nb::ha
       tensors_in(initial, "while_loop"), caller_location()));
 }
 
+std::vector<BatchAxis> axes_in(nb::handle sequence) {
+  std::vector<BatchAxis> axes;
+  for (nb::handle item : sequence) axes.push_back(nb::cast<BatchAxis>(item));
+  return axes;
+}
+
+nb::object run_vmap(const nb::object& function, nb::handle arguments, nb::handle in_axes) {
+  const ExampleFunction one = [&](const std::vector<Tensor>& examples) {
+    const auto pair = nb::cast<nb::tuple>(function(to_list(examples)));
+    return ExampleResult{.tensors = tensors_in(pair[0], "vmap"), .out_axes = axes_in(pair[1])};
+  };
+  return to_list(vmap(one, tensors_in(arguments, "vmap"), axes_in(in_axes), caller_location()));
+}
+
 }  // namespace
 
 void add_control_flow(nb::module_& module) {
@@ -75,6 +90,8 @@ void add_control_flow(nb::module_& module) {
              "then() or otherwise(): lists of tensors.");
   module.def("while_loop", run_while, "condition"_a, "body"_a, "initial"_a,
              "condition(carried) -> [one bool], body(carried) -> carried.");
+  module.def("vmap", run_vmap, "function"_a, "arguments"_a, "in_axes"_a,
+             "function(examples) -> (results, out_axes), all lists; an axis is an int or None.");
 }
 
 }  // namespace lamella::python

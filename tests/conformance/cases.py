@@ -61,9 +61,9 @@ def cases_of(row):
 class Call:
     """The arguments of a case, as Lamella takes them and as the reference does."""
 
-    def __init__(self, row, case):
+    def __init__(self, row, case, example=0):
         self.row, self.case = row, case
-        with samples.mode(case.mode):
+        with samples.mode(case.mode, example):
             text = row["samples"][case.sample]
             given = eval(f"_bind({text})", {"_bind": self._bind, **GENERATORS})
         self.arguments = given

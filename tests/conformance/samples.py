@@ -18,6 +18,7 @@ class Data(np.ndarray):
 MODES = ("ordinary", "single", "empty", "special")
 _mode = "ordinary"
 _made = 0
+_example = 0
 
 SPECIAL = np.array(
     [np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -1.0, 1e-40, -1e-40, 6e-8, 0.5, 2.0], np.float64
@@ -25,14 +26,14 @@ SPECIAL = np.array(
 
 
 @contextlib.contextmanager
-def mode(name):
-    """Makes samples of another kind while it is open."""
-    global _mode, _made
-    outer, _mode, _made = _mode, name, 0
+def mode(name, example=0):
+    """Makes samples of another kind, or other elements of the same kind, while it is open."""
+    global _mode, _made, _example
+    outer, _mode, _made, _example = _mode, name, 0, example
     try:
         yield
     finally:
-        _mode = outer
+        _mode, _example = outer, 0
 
 
 def _shape(shape):
@@ -47,7 +48,8 @@ def _data(shape, make):
     global _made
     _made += 1
     shape = _shape(shape)
-    generator = np.random.default_rng(zlib.crc32(repr((shape, _made)).encode()))
+    seed = (shape, _made, _example) if _example else (shape, _made)
+    generator = np.random.default_rng(zlib.crc32(repr(seed).encode()))
     array = np.asarray(make(generator, shape), np.float64)
     if _mode == "special" and _made == 1:
         array = np.resize(SPECIAL, shape)
@@ -91,12 +93,12 @@ def special(count):
 
 def bools(*shape):
     shape = _shape(shape)
-    return np.random.default_rng(7).random(shape) < 0.5
+    return np.random.default_rng(7 + _example).random(shape) < 0.5
 
 
 def labels(*shape, below):
     shape = _shape(shape)
-    return np.random.default_rng(8).integers(0, below, shape)
+    return np.random.default_rng(8 + _example).integers(0, below, shape)
 
 
 def rounded(array, dtype):

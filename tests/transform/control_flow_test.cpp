@@ -450,8 +450,7 @@ TEST(Scan, RefusesWhatBelongsToAnotherBody) {
   };
   const Tensor x = vector({1, 2}), good = x * 3.0;
   (void)scan(keep, {x}, {}, {.length = 2});
-  EXPECT_THAT(error_of([&] { (void)(kept + 1.0); }),
-              HasSubstr("only what the body returns exists"));
+  EXPECT_THAT(error_of([&] { (void)(kept + 1.0); }), HasSubstr("only what is returned exists"));
   EXPECT_THAT(elements(good), ElementsAre(3, 6));
 }
 

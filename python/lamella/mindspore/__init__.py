@@ -63,6 +63,7 @@ from lamella.train import (
     load_param_into_net,
     save_checkpoint,
 )
+from lamella.vectorize import vmap
 
 __version__ = "2.10.0"
 

@@ -10,6 +10,7 @@ from lamella.mindspore.ops.composite import HyperMap, Map, MultitypeFuncGraph
 from lamella.mindspore.ops.loops import ForiLoop, Scan, WhileLoop
 from lamella.names import missing
 from lamella.profiler import Profiler
+from lamella.vectorize import vmap
 
 
 def is_tensor(obj):
