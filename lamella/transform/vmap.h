@@ -2,7 +2,7 @@
 //
 // The function is called once, with placeholders for one example; its operations are then recorded
 // for all of them, each by its operator's batch rule (lamella/ops/batching.h,
-// docs/decisions/0009-vmap-records-for-a-batch.md). So a product for a batch is one product, not a
+// docs/decisions/0010-vmap-records-for-a-batch.md). So a product for a batch is one product, not a
 // loop of them. Gradients inside and outside, vmap in vmap, loops and branches all work.
 #pragma once
 
