@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "lamella/base/parallel.h"
+#include "lamella/device/pool.h"
 #include "lamella/ir/window.h"
 #include "lamella/nn/activation.h"
 #include "lamella/nn/attention.h"
@@ -24,6 +25,7 @@
 #include "lamella/ops/random.h"
 #include "lamella/ops/tensor_operators.h"
 #include "lamella/optim/adam.h"
+#include "lamella/runtime/counters.h"
 #include "lamella/train/step.h"
 #include "lamella/transform/grad.h"
 
@@ -316,6 +318,31 @@ Case find_case(const std::map<std::string, Case>& cases, const std::string& name
   return found == cases.end() ? Case() : found->second;
 }
 
+// Bytes that one call of a warm case needs beside what it keeps: planned for its window's
+// temporaries, the largest sum of temporaries alive at once, and the peak when every operation
+// runs by itself.
+nlohmann::json memory_of(const std::string& name, const Call& call) {
+  const auto peak = [&] {
+    for (int i = 0; i < 3; ++i) call();
+    run_pending();
+    const int64_t before = cpu_pool().statistics().used;
+    cpu_pool().reset_peak();
+    call();
+    run_pending();
+    return cpu_pool().statistics().peak_used - before;
+  };
+  const int64_t measured = peak();
+  nlohmann::json figures{{"name", name},
+                         {"measured", measured},
+                         {"planned", counters().arena_bytes},
+                         {"least", counters().arena_lower_bound}};
+  WindowLimits limits = Window::of_thread().limits();
+  limits.fixed = 1;
+  Window::of_thread().set_limits(limits);
+  figures["window_1"] = peak();
+  return figures;
+}
+
 // A prepared case, warm: the first calls compile and fill caches.
 class WarmCase {
  public:
@@ -368,6 +395,14 @@ int main(int argc, char** argv) {
     const auto cases = all_cases();
     if (argc == 2 && std::string(argv[1]) == "--serve") {
       serve(cases);
+      return 0;
+    }
+    if (argc > 2 && std::string(argv[1]) == "--memory") {
+      for (int i = 2; i < argc; ++i) {
+        const Case prepare = find_case(cases, argv[i]);
+        if (!prepare) throw std::runtime_error(std::string("no such case: ") + argv[i]);
+        std::cout << memory_of(argv[i], prepare()) << std::endl;
+      }
       return 0;
     }
     for (const auto& [name, prepare] : cases) {

@@ -11,6 +11,7 @@ import sys
 
 import comparison
 from functions import Functions
+from memory import Memory
 from sides import OUR_CPP, PEERS, PEERS_PYTHON, ROOT, ROUNDS, THREADS
 from start import Start
 from traffic import Traffic
@@ -25,6 +26,7 @@ SECTIONS = {
     "Matrix products": comparison.MATRIX_PRODUCTS,
     "Training steps": comparison.TRAINING_STEPS,
     "Start": Start(),
+    "Memory of a step": Memory(),
 }
 
 

@@ -109,13 +109,8 @@ class Parser {
   Dim size() {
     Dim sum = size_product();
     for (;;) {
-      if (take("+")) {
-        sum = sum + size_product();
-      } else if (peek("-")) {
-        sum = sum + size_product();
-      } else {
-        return sum;
-      }
+      if (!take("+") && !peek("-")) return sum;
+      sum = sum + size_product();
     }
   }
   Dim size_product() {

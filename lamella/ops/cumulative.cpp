@@ -13,14 +13,14 @@ using kernels::ScanOptions;
 
 ScanOptions scan_options(const KernelCall& call, bool exclusive, bool reverse) {
   return {.axis = normalize_axis(call.attribute<int64_t>(0), call.operands[0].rank(),
-                                 call.node.op().name().data()),
+                                 call.node.op().name()),
           .direction = reverse ? kernels::ScanDirection::Backward : kernels::ScanDirection::Forward,
           .extent = exclusive ? kernels::ScanExtent::Exclusive : kernels::ScanExtent::Inclusive};
 }
 
 int checked_axis(const InferCall& call) {
   return normalize_axis(call.attribute<int64_t>(0), rank(call.operand(0).shape),
-                        call.op.name().data());
+                        call.op.name());
 }
 
 void infer_total(InferCall& call) {

@@ -12,7 +12,7 @@ TensorType broadcast(InferCall& call) {
   // The common case: equal shapes need no broadcasting.
   for (const TensorType* operand : call.operands) {
     if (operand->shape != result.shape) {
-      result.shape = broadcast_shapes(operand->shape, result.shape, call.op.name().data());
+      result.shape = broadcast_shapes(operand->shape, result.shape, call.op.name());
     }
   }
   result.layout = Layout::RowMajor;
@@ -35,7 +35,7 @@ void same(InferCall& call) {
   for (size_t i = 1; i < call.operands.size(); ++i) {
     const TensorType& other = call.operand(i);
     const bool fits = other.shape.size() <= x.shape.size() &&
-                      broadcast_shapes(x.shape, other.shape, call.op.name().data()) == x.shape;
+                      broadcast_shapes(x.shape, other.shape, call.op.name()) == x.shape;
     if (!fits) {
       fail(ErrorKind::Value,
            "[{}] operand {} ({}) does not broadcast to the first one's shape ({})", call.op.name(),
@@ -58,7 +58,7 @@ void predicate(InferCall& call) {
 void reduce_keeping_axes(InferCall& call) {
   TensorType result = call.operand(0);
   const Axes& axes = call.attribute<Axes>(0);
-  const char* name = call.op.name().data();
+  const std::string_view name = call.op.name();
   int64_t last = -1;
   for (int64_t axis : axes) {
     if (axis <= last || axis >= rank(result.shape)) {

@@ -40,7 +40,7 @@ void infer_elementwise_loss(InferCall& call) {
 
 size_t class_axis(const Shape& scores, int64_t axis, std::string_view op) {
   if (scores.size() == 1) return 0;  // one sample: its scores are the only axis
-  return static_cast<size_t>(normalize_axis(axis, rank(scores), op.data()));
+  return static_cast<size_t>(normalize_axis(axis, rank(scores), op));
 }
 
 void check_weight(const InferCall& call, Dim classes) {
@@ -111,7 +111,7 @@ Tensor finish_class_loss(const CompositeCall& call, const Classes& classes, cons
                          const std::string& reduction) {
   const Tensor kept = ops::where(classes.counted, loss, 0.0);
   if (reduction == "none") return ops::reshape(kept, call.result_type().shape);
-  const Tensor total = ops::sum(kept);
+  Tensor total = ops::sum(kept);
   if (reduction == "sum") return total;
   Tensor weight = ops::cast(classes.counted, loss.dtype());
   if (classes.weight.defined())

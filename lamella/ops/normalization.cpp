@@ -13,7 +13,7 @@ namespace {
 
 Axes trailing_axes(int64_t begin, int rank, std::string_view op) {
   Axes axes;
-  for (int axis = normalize_axis(begin, rank, op.data()); axis < rank; ++axis) axes.push_back(axis);
+  for (int axis = normalize_axis(begin, rank, op); axis < rank; ++axis) axes.push_back(axis);
   return axes;
 }
 

@@ -29,7 +29,7 @@ Tensor part(const Tensor& x, Dim start, int64_t axis, Dim length) {
 // The sizes of a split: given, or as many of the one given as fit, and what is left.
 std::vector<Dim> split_sizes(const TensorType& x, int64_t axis, const Shape& sizes,
                              std::string_view op) {
-  const Dim whole = x.shape[static_cast<size_t>(normalize_axis(axis, rank(x.shape), op.data()))];
+  const Dim whole = x.shape[static_cast<size_t>(normalize_axis(axis, rank(x.shape), op))];
   if (sizes.size() == 1 && sizes[0] != whole) {
     const int64_t size = sizes[0].value(), all = whole.value();
     if (size < 1)

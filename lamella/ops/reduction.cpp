@@ -43,7 +43,7 @@ enum class Empty : uint8_t { Allowed, Refused };
 template <DType (*result_dtype)(DType), Empty empty>
 void infer_reduction(InferCall& call) {
   const TensorType& x = call.operand(0);
-  const char* name = call.op.name().data();
+  const std::string_view name = call.op.name();
   const Axes axes = normalize_axes(call.attribute<Axes>(0), rank(x.shape), name);
   TensorType result{result_dtype(x.dtype), Layout::RowMajor, {}};
   const bool keep = call.attribute<bool>(1);
@@ -127,7 +127,7 @@ std::vector<Tensor> first_position(const CompositeCall& call, bool largest) {
 
 void infer_position(InferCall& call) {
   const TensorType& x = call.operand(0);
-  const char* name = call.op.name().data();
+  const std::string_view name = call.op.name();
   const int axis = normalize_axis(call.attribute<int64_t>(0), rank(x.shape), name);
   if (x.shape[static_cast<size_t>(axis)].is(0)) {
     fail(ErrorKind::Value, "[{}] axis {} has no elements (x: {})", name, axis, text(x));

@@ -8,7 +8,7 @@ namespace lamella {
 namespace {
 
 void infer_along_axis(InferCall& call) {
-  normalize_axis(call.attribute<int64_t>(0), rank(call.operand(0).shape), call.op.name().data());
+  normalize_axis(call.attribute<int64_t>(0), rank(call.operand(0).shape), call.op.name());
   for (const TensorType* other : call.operands) {
     if (other->shape == call.operand(0).shape) continue;
     fail(ErrorKind::Value, "[{}] operands must be of one shape, got {} and {}", call.op.name(),

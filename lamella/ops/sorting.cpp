@@ -12,7 +12,7 @@ namespace {
 
 int axis_of(const KernelCall& call, size_t attribute) {
   return normalize_axis(call.attribute<int64_t>(attribute), call.operands[0].rank(),
-                        call.node.op().name().data());
+                        call.node.op().name());
 }
 
 kernels::SortOrder order_of(bool descending) {

@@ -28,7 +28,7 @@ std::string text(const Shape& shape) {
   return text + "]";
 }
 
-Shape broadcast_shapes(const Shape& a, const Shape& b, const char* operation) {
+Shape broadcast_shapes(const Shape& a, const Shape& b, std::string_view operation) {
   if (a == b) return a;
   const Shape& longer = a.size() >= b.size() ? a : b;
   const Shape& shorter = a.size() >= b.size() ? b : a;
@@ -48,7 +48,7 @@ Shape broadcast_shapes(const Shape& a, const Shape& b, const char* operation) {
   return result;
 }
 
-int normalize_axis(int64_t axis, int rank, const char* operation) {
+int normalize_axis(int64_t axis, int rank, std::string_view operation) {
   if (axis < -rank || axis >= rank) {
     fail(ErrorKind::Value,
          "[{}] axis {} is out of range for a tensor of {} axes (accepted: {} to {})", operation,
@@ -57,7 +57,7 @@ int normalize_axis(int64_t axis, int rank, const char* operation) {
   return static_cast<int>(axis < 0 ? axis + rank : axis);
 }
 
-Axes normalize_axes(const Axes& axes, int rank, const char* operation) {
+Axes normalize_axes(const Axes& axes, int rank, std::string_view operation) {
   Axes result;
   if (axes.empty()) {
     for (int i = 0; i < rank; ++i) result.push_back(i);

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "lamella/base/inline_vector.h"
 #include "lamella/types/dim.h"
@@ -26,11 +27,11 @@ LAMELLA_API bool all_known(const Shape& shape);
 LAMELLA_API std::string text(const Shape& shape);
 
 // NumPy's broadcasting of two shapes. `operation` and `left`/`right` name the parties in the error.
-LAMELLA_API Shape broadcast_shapes(const Shape& a, const Shape& b, const char* operation);
+LAMELLA_API Shape broadcast_shapes(const Shape& a, const Shape& b, std::string_view operation);
 
 // An axis counted from the front, from one in [-rank, rank). Throws Value naming `operation`.
-LAMELLA_API int normalize_axis(int64_t axis, int rank, const char* operation);
+LAMELLA_API int normalize_axis(int64_t axis, int rank, std::string_view operation);
 // Normalised, sorted axes without repeats; an empty list means every axis.
-LAMELLA_API Axes normalize_axes(const Axes& axes, int rank, const char* operation);
+LAMELLA_API Axes normalize_axes(const Axes& axes, int rank, std::string_view operation);
 
 }  // namespace lamella

@@ -27,4 +27,4 @@ def test_the_operator_of_the_page_conforms():
     )
     assert run.returncode == 0, run.stdout + run.stderr
     # Its values in four dtypes, its gradients, and batches of it in two dtypes.
-    assert re.search(r"\b7 passed", run.stdout), run.stdout
+    assert re.search(r"\b8 passed", run.stdout), run.stdout

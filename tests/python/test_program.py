@@ -42,14 +42,14 @@ def test_nothing_is_said_on_leaving():
 
 
 def test_importing_is_light():
+    """Nothing is computed or compiled, and what few programs need is not loaded."""
     code = (
-        "import time; start = time.perf_counter(); import numpy; half = time.perf_counter()\n"
-        "import lamella.alias, mindspore; end = time.perf_counter()\n"
-        "import sys; print(end - half); assert 'ml_dtypes' not in sys.modules\n"
+        "import sys, lamella.alias, mindspore, lamella\n"
+        "print([name for name in ('ml_dtypes', 'multiprocessing') if name in sys.modules])\n"
+        "print(set(lamella.counters().values()))\n"
     )
     done = run(code)
-    assert done.returncode == 0, done.stderr
-    assert float(done.stdout) < 2  # a bound for a busy machine; the target is far below
+    assert (done.returncode, done.stdout) == (0, "[]\n{0}\n"), done.stdout + done.stderr
 
 
 def test_copies_and_pickles_hold_the_value_and_nothing_else():

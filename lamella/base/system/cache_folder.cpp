@@ -146,7 +146,7 @@ void read_notes(const dl_phdr_info& object, const ElfW(Phdr) & segment, std::str
     const char* name = note + sizeof *header;
     const char* content = name + padded(header->n_namesz);
     if (header->n_type == NT_GNU_BUILD_ID &&
-        std::string_view(name, header->n_namesz) == std::string_view("GNU", 4)) {
+        std::string_view(name, header->n_namesz) == std::string_view("GNU\0", 4)) {
       for (size_t i = 0; i < header->n_descsz; ++i) {
         text += fmt::format("{:02x}", static_cast<unsigned char>(content[i]));
       }
