@@ -18,8 +18,7 @@ class Copier {
   Graph graph;
 
   void add_input(const Value& original, TensorType type) {
-    Ref<Value> input =
-        original.is_number() ? Value::number_input(type.dtype) : Value::input(type);
+    Ref<Value> input = original.is_number() ? Value::number_input(type.dtype) : Value::input(type);
     made_[&original] = input;
     graph.inputs.push_back(std::move(input));
   }

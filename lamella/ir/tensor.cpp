@@ -88,10 +88,10 @@ void Storage::replace(Ref<Value> value) {
   ++version_;
 }
 
-void Storage::restore(Ref<Value> value, uint64_t version) {
+void Storage::restore(Ref<Value> value) {
   shared_.reset();
   hold(std::move(value));
-  version_ = version;
+  ++version_;
 }
 
 Buffer Storage::share() {

@@ -42,7 +42,7 @@ class LAMELLA_API Storage : public RefCounted<Storage>, public SmallObject<Stora
   // Replaces the value, and for a view the base's part. The window can undo it until it has run.
   void replace(Ref<Value> value);
   // Puts an earlier value back; only for the window's undo.
-  void restore(Ref<Value> value, uint64_t version);
+  void restore(Ref<Value> value);
 
  private:
   void hold(Ref<Value> value);

@@ -160,7 +160,7 @@ Results Window::append(const Ref<Node>& node) {
 
 void Window::journal(Storage& storage) {
   const auto lock = lock_beside_host(mutex_);
-  journal_.push_back({Ref<Storage>(&storage), storage.current(), storage.version()});
+  journal_.push_back({Ref<Storage>(&storage), storage.current()});
 }
 
 void Window::flush() {
@@ -231,7 +231,7 @@ void Window::finish(std::vector<Ref<Node>>& nodes) {
 
 void Window::roll_back(std::vector<JournalEntry>& journal) {
   for (size_t i = journal.size(); i-- > 0;) {
-    journal[i].storage->restore(std::move(journal[i].value), journal[i].version);
+    journal[i].storage->restore(std::move(journal[i].value));
   }
 }
 

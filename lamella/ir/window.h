@@ -79,7 +79,6 @@ class LAMELLA_API Window final : public Recorder {
   struct JournalEntry {
     Ref<Storage> storage;
     Ref<Value> value;
-    uint64_t version;
   };
 
   void refuse_running(std::span<const Ref<Node>> nodes) const;

@@ -19,8 +19,7 @@ ScanOptions scan_options(const KernelCall& call, bool exclusive, bool reverse) {
 }
 
 int checked_axis(const InferCall& call) {
-  return normalize_axis(call.attribute<int64_t>(0), rank(call.operand(0).shape),
-                        call.op.name());
+  return normalize_axis(call.attribute<int64_t>(0), rank(call.operand(0).shape), call.op.name());
 }
 
 void infer_total(InferCall& call) {

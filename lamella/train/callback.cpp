@@ -1,39 +1,120 @@
 // Telling callbacks, and the ready ones.
 #include "lamella/train/callback.h"
 
+#include <charconv>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <typeinfo>
 
 #include "lamella/ir/window.h"
 #include "lamella/ops/functions.h"
 
 namespace lamella::train {
 
-void tell(RunContext& context, Turn turn) {
+namespace {
+
+void tell(Callback& callback, RunContext& context, Turn turn) {
   const bool training = context.original_args().mode == RunMode::Train;
+  switch (turn) {
+    case Turn::Begin:
+      training ? callback.on_train_begin(context) : callback.on_eval_begin(context);
+      break;
+    case Turn::EpochBegin:
+      training ? callback.on_train_epoch_begin(context) : callback.on_eval_epoch_begin(context);
+      break;
+    case Turn::StepBegin:
+      training ? callback.on_train_step_begin(context) : callback.on_eval_step_begin(context);
+      break;
+    case Turn::StepEnd:
+      training ? callback.on_train_step_end(context) : callback.on_eval_step_end(context);
+      break;
+    case Turn::EpochEnd:
+      training ? callback.on_train_epoch_end(context) : callback.on_eval_epoch_end(context);
+      break;
+    case Turn::End:
+      training ? callback.on_train_end(context) : callback.on_eval_end(context);
+      break;
+  }
+}
+
+}  // namespace
+
+void tell(RunContext& context, Turn turn) {
   const Callbacks callbacks = context.original_args().list_callback;
-  for (const Ref<Callback>& callback : callbacks) {
-    switch (turn) {
-      case Turn::Begin:
-        training ? callback->on_train_begin(context) : callback->on_eval_begin(context);
-        break;
-      case Turn::EpochBegin:
-        training ? callback->on_train_epoch_begin(context) : callback->on_eval_epoch_begin(context);
-        break;
-      case Turn::StepBegin:
-        training ? callback->on_train_step_begin(context) : callback->on_eval_step_begin(context);
-        break;
-      case Turn::StepEnd:
-        training ? callback->on_train_step_end(context) : callback->on_eval_step_end(context);
-        break;
-      case Turn::EpochEnd:
-        training ? callback->on_train_epoch_end(context) : callback->on_eval_epoch_end(context);
-        break;
-      case Turn::End:
-        training ? callback->on_train_end(context) : callback->on_eval_end(context);
-        break;
+  for (const bool last : {false, true}) {
+    for (const Ref<Callback>& callback : callbacks) {
+      if (callback->comes_last() == last) tell(*callback, context, turn);
     }
+  }
+}
+
+std::string Callback::class_name() const {
+  return typeid(*this).name();
+}
+
+namespace {
+
+const std::string& entry(const std::map<std::string, std::string>& state, const std::string& key,
+                         std::string_view callback) {
+  const auto found = state.find(key);
+  if (found == state.end()) {
+    fail(ErrorKind::Io, "[{}] the checkpoint's state lacks '{}'", callback, key);
+  }
+  return found->second;
+}
+
+template <typename Number>
+Number number_in(const std::string& text, const std::string& key, std::string_view callback) {
+  Number number{};
+  const char* const end = text.data() + text.size();
+  const auto read = std::from_chars(text.data(), end, number);
+  if (read.ec != std::errc() || read.ptr != end) {
+    fail(ErrorKind::Io, "[{}] the checkpoint's state has '{}' for '{}'", callback, text, key);
+  }
+  return number;
+}
+
+// "<class>#<number within the class>." for each callback.
+std::vector<std::string> prefixes_of(const Callbacks& callbacks) {
+  std::map<std::string, int> counts;
+  std::vector<std::string> prefixes;
+  for (const Ref<Callback>& callback : callbacks) {
+    const std::string name = callback->class_name();
+    prefixes.push_back(fmt::format("{}#{}.", name, counts[name]++));
+  }
+  return prefixes;
+}
+
+}  // namespace
+
+int64_t state_integer(const std::map<std::string, std::string>& state, const std::string& key,
+                      std::string_view callback) {
+  return number_in<int64_t>(entry(state, key, callback), key, callback);
+}
+
+double state_number(const std::map<std::string, std::string>& state, const std::string& key,
+                    std::string_view callback) {
+  return number_in<double>(entry(state, key, callback), key, callback);
+}
+
+std::map<std::string, std::string> states_of(const Callbacks& callbacks) {
+  const std::vector<std::string> prefixes = prefixes_of(callbacks);
+  std::map<std::string, std::string> states;
+  for (size_t i = 0; i < callbacks.size(); ++i) {
+    for (const auto& [key, value] : callbacks[i]->state()) states[prefixes[i] + key] = value;
+  }
+  return states;
+}
+
+void restore_states(const Callbacks& callbacks, const std::map<std::string, std::string>& states) {
+  const std::vector<std::string> prefixes = prefixes_of(callbacks);
+  for (size_t i = 0; i < callbacks.size(); ++i) {
+    std::map<std::string, std::string> state;
+    for (const auto& [key, value] : states) {
+      if (key.starts_with(prefixes[i])) state[key.substr(prefixes[i].size())] = value;
+    }
+    if (!state.empty()) callbacks[i]->restore(state);
   }
 }
 

@@ -81,11 +81,27 @@ class LAMELLA_API Callback : public Object {
   virtual void on_eval_epoch_end(RunContext& context) { epoch_end(context); }
   virtual void on_eval_end(RunContext& context) { end(context); }
 
-  // What the callback has to remember for a run that goes on later; checkpoints hold it.
+  // What the callback has to remember for a run that goes on later; checkpoints hold it under the
+  // name of its class.
   virtual std::map<std::string, std::string> state() const { return {}; }
   // Called before the turn Begin of a resumed run, with what `state` gave.
   virtual void restore(const std::map<std::string, std::string>&) {}
+  virtual std::string class_name() const;
+  // Whether it is told after the others: what it looks at is what they left.
+  virtual bool comes_last() const { return false; }
 };
+
+// An entry of a state that a checkpoint held. Throws Io, in the name of the callback, where it is
+// missing or no number.
+LAMELLA_API int64_t state_integer(const std::map<std::string, std::string>& state,
+                                  const std::string& key, std::string_view callback);
+LAMELLA_API double state_number(const std::map<std::string, std::string>& state,
+                                const std::string& key, std::string_view callback);
+
+// What the callbacks of a list remember, by class, place within the class, and key.
+LAMELLA_API std::map<std::string, std::string> states_of(const Callbacks& callbacks);
+LAMELLA_API void restore_states(const Callbacks& callbacks,
+                                const std::map<std::string, std::string>& states);
 
 // The turns of a loop, as told to all callbacks.
 enum class Turn : uint8_t { Begin, EpochBegin, StepBegin, StepEnd, EpochEnd, End };

@@ -21,6 +21,12 @@ constexpr int kVersion = 2;  // 1 had no seed of the data
 
 io::Metadata metadata_of(const std::optional<RunState>& run,
                          const std::map<std::string, std::string>& extra) {
+  for (const auto& [key, value] : extra) {
+    if (key.starts_with("lamella.")) {
+      fail(ErrorKind::Value, "[save_checkpoint] '{}': names that begin with 'lamella.' are taken",
+           key);
+    }
+  }
   io::Metadata metadata(extra.begin(), extra.end());
   metadata[kKind] = std::to_string(kVersion);
   if (run) {
@@ -31,6 +37,7 @@ io::Metadata metadata_of(const std::optional<RunState>& run,
     metadata["lamella.data_epoch"] = std::to_string(run->data.epoch);
     metadata["lamella.data_batch"] = std::to_string(run->data.batch);
     metadata["lamella.data_seed"] = std::to_string(run->data_seed);
+    if (run->loss) metadata["lamella.loss"] = fmt::format("{}", *run->loss);
     for (const auto& [key, value] : run->callbacks) metadata[kCallback + key] = value;
   }
   return metadata;
@@ -42,7 +49,9 @@ Number number_at(const io::Metadata& metadata, const std::string& key, const std
   Number number{};
   const bool given = found != metadata.end();
   const char* end = given ? found->second.data() + found->second.size() : nullptr;
-  if (!given || std::from_chars(found->second.data(), end, number).ptr != end) {
+  const auto read = given ? std::from_chars(found->second.data(), end, number)
+                          : std::from_chars_result{nullptr, std::errc::invalid_argument};
+  if (read.ec != std::errc() || read.ptr != end) {
     fail(ErrorKind::Io, "[load_checkpoint] {}: '{}' is {}", path, key,
          given ? "no number: '" + found->second + "'" : "missing");
   }
@@ -50,6 +59,15 @@ Number number_at(const io::Metadata& metadata, const std::string& key, const std
 }
 
 std::optional<RunState> run_of(const io::Metadata& metadata, const std::string& path) {
+  if (metadata.contains(kKind)) {
+    const int version = number_at<int>(metadata, kKind, path);
+    if (version > kVersion) {
+      fail(ErrorKind::Unsupported,
+           "[load_checkpoint] {} is of format {}, which a later Lamella writes; this one reads up "
+           "to {}",
+           path, version, kVersion);
+    }
+  }
   if (!metadata.contains("lamella.step")) return {};
   RunState run{
       .epoch = number_at<int64_t>(metadata, "lamella.epoch", path),
@@ -62,6 +80,9 @@ std::optional<RunState> run_of(const io::Metadata& metadata, const std::string& 
                        ? number_at<int64_t>(metadata, "lamella.data_seed", path)
                        : data::config::seed(),
   };
+  if (metadata.contains("lamella.loss")) {
+    run.loss = number_at<double>(metadata, "lamella.loss", path);
+  }
   for (const auto& [key, value] : metadata) {
     if (key.starts_with(kCallback)) run.callbacks[key.substr(kCallback.size())] = value;
   }
@@ -198,18 +219,14 @@ NotLoaded load_param_into_net(nn::Cell& network, const Checkpoint& checkpoint, M
 }
 
 RunState run_state(const CallbackParams& params) {
-  std::map<std::string, std::string> callbacks;
-  for (size_t i = 0; i < params.list_callback.size(); ++i) {
-    for (const auto& [key, value] : params.list_callback[i]->state()) {
-      callbacks[fmt::format("{}.{}", i, key)] = value;
-    }
-  }
+  const bool has_loss = !params.net_outputs.empty() && params.net_outputs[0].defined();
   return {.epoch = params.completed_epochs,
           .step = params.cur_step_num,
           .random = random_state(),
           .data = params.iterator ? params.iterator->position() : data::Position{},
           .data_seed = data::config::seed(),
-          .callbacks = std::move(callbacks)};
+          .loss = has_loss ? std::optional(loss_of(params)) : std::nullopt,
+          .callbacks = states_of(params.list_callback)};
 }
 
 }  // namespace lamella::train

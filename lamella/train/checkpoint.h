@@ -16,18 +16,18 @@ namespace lamella::train {
 
 // Where a run stands, beside its parameters; enough to go on as if it had not stopped.
 struct RunState {
-  int64_t epoch = 0;         // epochs completed, with their evaluation
-  int64_t step = 0;          // steps made
-  RandomState random = {};   // of the process's generator
-  data::Position data = {};  // what the training data gives next
-  int64_t data_seed = 0;     // of shuffles and random transforms
-  // What callbacks keep (Callback::state), under "<place in the list>.<key>".
-  std::map<std::string, std::string> callbacks = {};
+  int64_t epoch = 0;                                  // epochs completed, with their evaluation
+  int64_t step = 0;                                   // steps made
+  RandomState random = {};                            // of the process's generator
+  data::Position data = {};                           // what the training data gives next
+  int64_t data_seed = 0;                              // of shuffles and random transforms
+  std::optional<double> loss = {};                    // of the last step
+  std::map<std::string, std::string> callbacks = {};  // what states_of gave
 };
 
 using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
 
-struct Checkpoint {
+struct LAMELLA_API Checkpoint {
   NamedTensors parameters;
   std::optional<RunState> run;  // if it was saved during training
   std::map<std::string, std::string> extra;

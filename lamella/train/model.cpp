@@ -68,18 +68,6 @@ Model::Model(Ref<nn::Cell> network, const ModelOptions& options)
 
 namespace {
 
-// Gives callbacks the state they had.
-void restore(const Callbacks& callbacks, const RunState& run) {
-  for (size_t i = 0; i < callbacks.size(); ++i) {
-    const std::string prefix = fmt::format("{}.", i);
-    std::map<std::string, std::string> state;
-    for (const auto& [key, value] : run.callbacks) {
-      if (key.starts_with(prefix)) state[key.substr(prefix.size())] = value;
-    }
-    if (!state.empty()) callbacks[i]->restore(state);
-  }
-}
-
 void require(const Ref<data::Dataset>& dataset, std::string_view call) {
   if (!dataset) fail(ErrorKind::Type, "[Model.{}] there is no dataset", call);
 }
@@ -97,6 +85,10 @@ void Model::fit(int64_t epoch, const Ref<data::Dataset>& train_dataset,
     fail(ErrorKind::Value, "[Model.train] the model was made without an optimizer");
   }
   if (epoch < 1) fail(ErrorKind::Value, "[Model.train] epoch must be at least 1, got {}", epoch);
+  if (options.valid_frequency < 1) {
+    fail(ErrorKind::Value, "[Model.fit] valid_frequency must be at least 1, got {}",
+         options.valid_frequency);
+  }
   const Callbacks& callbacks = options.train.callbacks;
   const int64_t batches = train_dataset->size();
   const std::optional<RunState>& resume = options.train.resume;
@@ -122,12 +114,17 @@ void Model::fit(int64_t epoch, const Ref<data::Dataset>& train_dataset,
   CallbackParams& params = context->original_args();
   if (resume) {
     params.iterator->seek(resume->data);
-    restore(callbacks, *resume);
+    restore_states(callbacks, resume->callbacks);
+    // An epoch that was cut off at its end has no step any more that would give it.
+    if (resume->loss) {
+      params.net_outputs = {Tensor::scalar(DType::Float64, *resume->loss)};
+    }
   }
   train_network_->set_train();
   tell(*context, Turn::Begin);
   for (int64_t number = first + 1; number <= epoch && !context->get_stop_requested(); ++number) {
     params.cur_epoch_num = number;
+    params.metrics.clear();
     tell(*context, Turn::EpochBegin);
     while (!context->get_stop_requested()) {
       std::optional<data::Row> row = params.iterator->next();
@@ -137,8 +134,10 @@ void Model::fit(int64_t epoch, const Ref<data::Dataset>& train_dataset,
       params.net_outputs = train_network_->call(tensors_of(*row), options.train.called_from);
       tell(*context, Turn::StepEnd);
     }
-    if (GradientAccumulation* const sums = train_network_->accumulation()) sums->finish();
-    if (valid_dataset && (number - first) % options.valid_frequency == 0) {
+    // Of an epoch that was stopped, what is left belongs to the step that the run may go on with.
+    GradientAccumulation* const sums = train_network_->accumulation();
+    if (sums != nullptr && !context->get_stop_requested()) sums->finish();
+    if (valid_dataset && (number - options.train.initial_epoch) % options.valid_frequency == 0) {
       CallbackParams evaluation = params;
       evaluation.mode = RunMode::Eval;
       params.metrics = evaluate(std::move(evaluation), callbacks);

@@ -44,6 +44,15 @@ std::vector<SavedFile> files_of(const std::string& directory, const std::string&
   return files;
 }
 
+// Grows with every write to what a checkpoint of the cell holds.
+uint64_t versions_of(nn::Cell& cell) {
+  uint64_t sum = 1;
+  for (const Ref<nn::Parameter>& parameter : cell.get_parameters()) {
+    sum += parameter->tensor().storage()->version();
+  }
+  return sum;
+}
+
 }  // namespace
 
 ModelCheckpoint::ModelCheckpoint(std::string prefix, std::string directory,
@@ -69,10 +78,11 @@ void ModelCheckpoint::begin(RunContext& context) {
          error.message());
   }
   saved_.clear();
-  run_prefix_ = prefix_;
   if (context.original_args().resumed) {
-    for (const SavedFile& file : files_of(directory_, prefix_)) saved_.push_back(file.path);
+    if (run_prefix_.empty()) run_prefix_ = prefix_;
+    for (const SavedFile& file : files_of(directory_, run_prefix_)) saved_.push_back(file.path);
   } else {
+    run_prefix_ = prefix_;
     for (int number = 1; !files_of(directory_, run_prefix_).empty(); ++number) {
       run_prefix_ = fmt::format("{}_{}", prefix_, number);
     }
@@ -92,35 +102,50 @@ void ModelCheckpoint::step_end(RunContext& context) {
 
 void ModelCheckpoint::end(RunContext& context) {
   const CallbackParams& params = context.original_args();
-  if (params.cur_step_num > saved_step_) save(params);
+  const bool made_steps = params.cur_step_num > saved_step_;
+  // Another callback may have written after the last step, such as the best weights.
+  const bool written = saved_versions_ != 0 && versions_of(saved_cell(params)) != saved_versions_;
+  if (made_steps || written) save(params);
   finish_writing();
 }
 
+void ModelCheckpoint::restore(const std::map<std::string, std::string>& state) {
+  const auto prefix = state.find("prefix");
+  if (prefix != state.end() && prefix->second.starts_with(prefix_)) run_prefix_ = prefix->second;
+}
+
+nn::Cell& ModelCheckpoint::saved_cell(const CallbackParams& params) const {
+  return config_.saved_network ? *config_.saved_network : *params.train_network;
+}
+
 void ModelCheckpoint::save(const CallbackParams& params) {
-  const Ref<nn::Cell>& cell = config_.saved_network ? config_.saved_network : params.train_network;
+  nn::Cell& cell = saved_cell(params);
   const std::filesystem::path path =
       std::filesystem::path(directory_) /
       fmt::format("{}-{}_{}.ckpt", run_prefix_, params.cur_epoch_num, params.step_in_epoch());
   finish_writing();
-  CheckpointSnapshot snapshot(*cell, run_state(params));
+  CheckpointSnapshot snapshot(cell, run_state(params));
+  if (!config_.async_save) snapshot.write(path.string());
   latest_ = path.string();
   saved_step_ = params.cur_step_num;
+  saved_versions_ = versions_of(cell);
   saved_at_ = settled_seconds();
-  std::erase(saved_, latest_);
-  saved_.push_back(latest_);
-  writing_ = std::async(config_.async_save ? std::launch::async : std::launch::deferred,
+  if (!config_.async_save) return note_saved();
+  writing_ = std::async(std::launch::async,
                         [snapshot = std::move(snapshot), path = latest_] { snapshot.write(path); });
-  if (!config_.async_save) finish_writing();
 }
 
 // The file before is whole, or what kept it from being written is thrown.
 void ModelCheckpoint::finish_writing() {
   if (!writing_.valid()) return;
   writing_.get();
-  remove_surplus();
+  note_saved();
 }
 
-void ModelCheckpoint::remove_surplus() {
+// The latest file is there: older ones beyond the number to keep go.
+void ModelCheckpoint::note_saved() {
+  std::erase(saved_, latest_);
+  saved_.push_back(latest_);
   const auto most = static_cast<size_t>(config_.keep_checkpoint_max);
   while (most > 0 && saved_.size() > most) {
     std::error_code ignored;  // a file that someone else removed is gone all the same
@@ -135,14 +160,16 @@ std::optional<std::string> newest_checkpoint(const std::string& path, const std:
     return std::filesystem::exists(path, error) ? std::optional(path) : std::nullopt;
   }
   std::optional<std::string> newest;
-  int64_t most_steps = -1;
+  std::tuple<std::filesystem::file_time_type, int64_t> last;
   for (const auto& entry : std::filesystem::directory_iterator(path)) {
     const std::string name = entry.path().filename().string();
     if (!name.starts_with(prefix) || !name.ends_with(kSuffix)) continue;
     try {
       const std::optional<RunState> run = saved_run(entry.path().string());
-      if (!run || run->step <= most_steps) continue;
-      most_steps = run->step;
+      if (!run) continue;
+      const std::tuple written(entry.last_write_time(), run->step);
+      if (newest && written <= last) continue;
+      last = written;
       newest = entry.path().string();
     } catch (const Error& unreadable) {
       log().warn("left out: {}", unreadable.message());

@@ -34,27 +34,32 @@ class LAMELLA_API ModelCheckpoint : public Callback {
   void on_eval_begin(RunContext&) override {}
   void on_eval_step_end(RunContext&) override {}
   void on_eval_end(RunContext&) override {}
+  bool comes_last() const override { return true; }
+  std::map<std::string, std::string> state() const override { return {{"prefix", run_prefix_}}; }
+  void restore(const std::map<std::string, std::string>& state) override;
 
   // The last file saved; empty if none was. With async_save it may still be written.
   const std::string& latest_ckpt_file_name() const { return latest_; }
 
  private:
+  nn::Cell& saved_cell(const CallbackParams& params) const;
   void save(const CallbackParams& params);
   void finish_writing();
-  void remove_surplus();
+  void note_saved();
 
   std::string prefix_, directory_;
   CheckpointConfig config_;
   std::string run_prefix_, latest_;
   std::vector<std::string> saved_;
   int64_t saved_step_ = 0;
+  uint64_t saved_versions_ = 0;  // of all that was saved: another sum means that it was written
   double saved_at_ = 0;
   std::future<void> writing_;
 };
 
-// The checkpoint in `path` that the most steps were made for: `path` itself if it is a file, else
-// of the "*.ckpt" in that folder whose names begin with `prefix` and that hold a run. Files that
-// cannot be read are left out, with a warning. Nothing if there is none.
+// The checkpoint in `path` that was written last: `path` itself if it is a file, else of the
+// "*.ckpt" in that folder whose names begin with `prefix` and that hold a run. Files that cannot be
+// read are left out, with a warning. Nothing if there is none.
 LAMELLA_API std::optional<std::string> newest_checkpoint(const std::string& path,
                                                          const std::string& prefix = {});
 

@@ -71,10 +71,13 @@ Plateau::Plateau(std::string_view callback, PlateauOptions options, std::optiona
 }
 
 bool Plateau::follow(const CallbackParams& params) {
+  // An epoch that was stopped is told once more when the run goes on.
+  if (params.completed_epochs < params.cur_epoch_num) return false;
   const std::optional<double> figure = figure_of(params, options_.monitor, callback_);
   if (!figure) return false;
-  const double gain =
-      best_ ? (improves_upwards(options_) ? *figure - *best_ : *best_ - *figure) : HUGE_VAL;
+  double gain = best_ ? *figure - *best_ : HUGE_VAL;
+  if (best_ && !improves_upwards(options_)) gain = -gain;
+  if (std::isnan(*figure)) gain = 0;
   if (gain > options_.min_delta) {
     best_ = figure;
     waited_ = 0;
@@ -91,9 +94,9 @@ std::map<std::string, std::string> Plateau::state() const {
 }
 
 void Plateau::restore(const std::map<std::string, std::string>& state) {
-  waited_ = std::stoll(state.at("waited"));
-  const auto best = state.find("best");
-  best_ = best == state.end() ? std::nullopt : std::optional(std::stod(best->second));
+  waited_ = state_integer(state, "waited", callback_);
+  best_.reset();
+  if (state.contains("best")) best_ = state_number(state, "best", callback_);
 }
 
 EarlyStopping::EarlyStopping(EarlyStoppingOptions options)
@@ -173,7 +176,7 @@ std::map<std::string, std::string> ReduceLROnPlateau::state() const {
 
 void ReduceLROnPlateau::restore(const std::map<std::string, std::string>& state) {
   plateau_.restore(state);
-  cooling_ = std::stoll(state.at("cooling"));
+  cooling_ = state_integer(state, "cooling", "ReduceLROnPlateau");
 }
 
 void LearningRateScheduler::on_train_step_end(RunContext& context) {

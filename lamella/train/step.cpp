@@ -57,7 +57,7 @@ StatisticsGuard::StatisticsGuard(Cell& network) {
 StatisticsGuard::~StatisticsGuard() {
   for (Saved& saved : saved_) {
     if (saved.storage->version() != saved.version) {
-      saved.storage->restore(std::move(saved.value), saved.version);
+      saved.storage->restore(std::move(saved.value));
     }
   }
 }
@@ -151,11 +151,12 @@ Tensors TrainOneStepWithLossScaleCell::construct(const Tensors& inputs) {
       gradient = ops::cast(gradient, lamella::compute_dtype(gradient.dtype())) / scale;
     }
     update(result.gradients);
-    statistics.complete();
   }
   own_cell<amp::LossScaleUpdate>("loss_scaling_manager").adjust(held, finite);
   result.values.push_back(ops::logical_not(finite));
   result.values.push_back(scale);
+  // By now the update has run: what was recorded behind it made it run.
+  if (applies) statistics.complete();
   return result.values;
 }
 

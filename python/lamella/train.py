@@ -142,6 +142,13 @@ for _kind in ("train", "eval"):
         setattr(LambdaCallback, f"on_{_kind}_{_turn}", _forwarder(f"on_{_kind}_{_turn}"))
 
 
+def _refuse(owner, **options):
+    """NotImplementedError for options that were given and have no effect here."""
+    for name, value in options.items():
+        if value:
+            raise NotImplementedError(f"[{owner}] {name} is not provided by Lamella, got {value!r}")
+
+
 class CheckpointConfig:
     """When checkpoints are saved, and how many are kept.
 
@@ -168,14 +175,11 @@ class CheckpointConfig:
         format="ckpt",
         **kwargs,
     ):
-        refused = {
-            "enc_key": enc_key,
-            "keep_checkpoint_per_n_minutes": keep_checkpoint_per_n_minutes,
-            "exception_save": exception_save,
-        }
-        for name, value in refused.items():
-            if value:
-                raise NotImplementedError(f"[CheckpointConfig] {name} is not provided by Lamella")
+        _refuse(
+            "CheckpointConfig", enc_key=enc_key, append_info=append_info,
+            keep_checkpoint_per_n_minutes=keep_checkpoint_per_n_minutes,
+            exception_save=exception_save, **kwargs,
+        )  # fmt: skip
         self.save_checkpoint_steps = save_checkpoint_steps
         self.save_checkpoint_seconds = save_checkpoint_seconds
         self.keep_checkpoint_max = keep_checkpoint_max
@@ -214,6 +218,7 @@ class WithEvalCell(_train.WithEvalCell):
     """(loss, outputs, label), for inputs data, label: what metrics are given."""
 
     def __init__(self, network, loss_fn, add_cast_fp32=False):
+        _refuse("WithEvalCell", add_cast_fp32=add_cast_fp32)
         super().__init__(network, loss_fn)
 
 
@@ -226,6 +231,7 @@ class TrainOneStepCell(_train.TrainOneStepCell):
     """
 
     def __init__(self, network, optimizer, sens=None, return_grad=False):
+        _refuse("TrainOneStepCell", return_grad=return_grad)
         super().__init__(network, optimizer, 1.0 if sens is None else float(sens))
 
 
@@ -242,8 +248,11 @@ class TrainOneStepWithLossScaleCell(_train.TrainOneStepWithLossScaleCell):
         super().__init__(network, optimizer, scale_sense)
 
     def set_sense_scale(self, sens):
-        """The scale of the next step."""
-        self._find("scale_sense").set_data(Tensor(sens, _native.float32))
+        """The scale of the next step: at least 1."""
+        scale = float(sens)
+        if not 1 <= scale < float("inf"):
+            raise ValueError(f"[set_sense_scale] sens must be at least 1 and finite, got {scale}")
+        self._find("scale_sense").set_data(Tensor(scale, _native.float32))
 
 
 @layer
@@ -435,7 +444,7 @@ class Model(_train.Model):
     """A network with its loss, optimizer and metrics, and the loops over datasets.
 
     loss_fn: None if the network gives the loss itself. metrics: names, or a dictionary of names and
-    metrics. amp_level and boost_level are accepted without effect.
+    metrics. amp_level: see amp.auto_mixed_precision. boost_level is accepted without effect.
     """
 
     def __init__(
@@ -454,9 +463,9 @@ class Model(_train.Model):
         precision, and accumulation_steps, the micro-batches of one step of the optimizer."""
         from lamella import amp
 
-        steps = kwargs.pop("accumulation_steps", None)
-        if steps is None:
-            steps = _boost_accumulation(kwargs.pop("boost_config_dict", None))
+        _refuse("Model", eval_indexes=eval_indexes)
+        by_boost = _boost_accumulation(kwargs.pop("boost_config_dict", None))
+        steps = kwargs.pop("accumulation_steps", by_boost)
         manager = amp.prepare(network, amp_level, **_only_known("Model", kwargs))
         update = manager.get_update_cell() if manager is not None else None
         # Without an update cell no step is left out, and the optimizer divides by its loss_scale.
@@ -536,7 +545,10 @@ def save_checkpoint(
     format="ckpt",
     **kwargs,
 ):
-    """Writes parameters under their names; save_obj is a Cell, a dictionary or a list of rows."""
+    """Writes parameters under their names; save_obj is a Cell, a dictionary or a list of rows.
+
+    NotImplementedError for an encryption key: what is written can be read by anybody."""
+    _refuse("save_checkpoint", enc_key=enc_key, **kwargs)
     if hasattr(save_obj, "parameters_and_names"):
         rows = [(p.name, p) for _, p in save_obj.parameters_and_names()]
         rows += save_obj._persistent_buffers()
@@ -573,6 +585,7 @@ def load_checkpoint(
     format="ckpt",
 ):
     """Parameters by name; also written into net, if one is given."""
+    _refuse("load_checkpoint", dec_key=dec_key)
     tensors, extra = _train.load_checkpoint(str(ckpt_file_name))
     chosen = {}
     for name, tensor in tensors.items():

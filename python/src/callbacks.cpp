@@ -35,6 +35,10 @@ class OverridableCallback : public Base {
  public:
   NB_TRAMPOLINE(Base);
 
+  std::string class_name() const override {
+    const HostLock lock;
+    return nb::type_name(nb_trampoline.base().type()).c_str();
+  }
   std::map<std::string, std::string> state() const override {
     const HostLock lock;
     const nb::detail::ticket ticket(nb_trampoline, "state", nb::detail::str_hash("state"), false);

@@ -5,6 +5,7 @@
 
 #include "tests/files.h"
 #include "tests/training_networks.h"
+#include "tests/window_limits.h"
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -41,6 +42,7 @@ size_t launches(const Profiler& profiler) {
 
 // Work recorded before the start is not the profiled piece's, work pending at the stop is.
 TEST(Profiler, SettlesPendingWorkWhereItStartsAndStops) {
+  const testing_support::ScopedWindowLimits long_window;
   Profiler profiler({.start_profile = false});
   const Tensor before = ops::exp(ops::normal({8}));
   profiler.start();
@@ -51,6 +53,7 @@ TEST(Profiler, SettlesPendingWorkWhereItStartsAndStops) {
 }
 
 TEST(Profiler, FollowsItsSchedule) {
+  const testing_support::ScopedWindowLimits long_window;
   std::vector<size_t> at_cycle_end;
   Profiler profiler(
       {.schedule = Schedule{.wait = 1, .active = 2, .repeat = 2},

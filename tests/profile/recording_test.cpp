@@ -3,6 +3,7 @@
 #include <set>
 
 #include "tests/training_networks.h"
+#include "tests/window_limits.h"
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -17,6 +18,7 @@ namespace {
 
 using testing::Contains;
 using testing::HasSubstr;
+using testing_support::ScopedWindowLimits;
 using testing_support::Training;
 
 Recording record(const std::function<void()>& program, Memory memory = Memory::Ignored) {
@@ -51,6 +53,7 @@ const CostRow& row(const std::vector<CostRow>& rows, const std::string& name) {
 }
 
 TEST(Recording, SharesAFusedKernelAmongItsOperationsByTheirCost) {
+  const ScopedWindowLimits long_window;
   const Tensor x = ops::normal({64, 100}), y = ops::normal({64, 100});
   y.wait();
   x.wait();
@@ -73,6 +76,7 @@ TEST(Recording, SharesAFusedKernelAmongItsOperationsByTheirCost) {
 
 // Operators made of others are reported under the name the program called them by.
 TEST(Recording, NamesOperatorsAsTheProgramCalledThem) {
+  const ScopedWindowLimits long_window;
   const Tensor x = ops::normal({32, 48});
   x.wait();
   const Recording recording = record([&] { ops::softmax(x).wait(); });
@@ -96,9 +100,7 @@ TEST(Recording, CountsTheWorkOfSizesThatAreSymbolsInTheGraph) {
 
 // A graph that is found again stands for other lines and layers than the one it was compiled for.
 TEST(Recording, KnowsEachUseOfOneGraph) {
-  WindowLimits one;
-  one.fixed = 1;
-  Window::of_thread().set_limits(one);
+  const ScopedWindowLimits limits({.fixed = 1});
   const Tensor x = ops::normal({4, 4});
   int first = 0, second = 0;
   const Recording recording = record([&] {
@@ -110,7 +112,6 @@ TEST(Recording, KnowsEachUseOfOneGraph) {
     ops::tanh(x).wait();
     set_current_layer(nullptr);
   });
-  Window::of_thread().set_limits({});
   EXPECT_EQ(names(cost_table({&recording, 1}, CostKey::Layer)),
             (std::set<std::string>{"left", "right"}));
   EXPECT_EQ(names(cost_table({&recording, 1}, CostKey::Line)),
@@ -180,6 +181,7 @@ TEST(Recording, IsOneAtATime) {
 }
 
 TEST(Recording, NamesWhoHoldsMemoryAtThePeak) {
+  const ScopedWindowLimits long_window;
   const Tensor kept = ops::normal({256, 256});
   kept.wait();
   int line = 0;
@@ -200,6 +202,7 @@ TEST(Recording, NamesWhoHoldsMemoryAtThePeak) {
 }
 
 TEST(Recording, NamesTheTemporariesOfAnArena) {
+  const ScopedWindowLimits long_window;
   const Training training = Training::lenet(8);
   for (int i = 0; i < 2; ++i) training.step();
   const Recording recording = record([&] { training.step(); }, Memory::Recorded);

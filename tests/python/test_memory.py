@@ -10,6 +10,15 @@ from mindspore import Model, Tensor, nn, ops, runtime, train
 MEBIBYTE = 1 << 20
 
 
+@pytest.fixture(autouse=True)
+def long_window():
+    """Windows as long as a program's, whatever LAMELLA_WINDOW says."""
+    before = lamella._native.window()
+    lamella.set_window(0)
+    yield
+    lamella.set_window(before)
+
+
 @pytest.fixture
 def limited():
     """Sets a limit some bytes above what is reserved, and takes it back."""

@@ -22,6 +22,15 @@ from mindspore.profiler import (
 RNG = np.random.default_rng(11)
 
 
+@pytest.fixture(autouse=True)
+def long_window():
+    """Windows as long as a program's, whatever LAMELLA_WINDOW says."""
+    before = lamella._native.window()
+    lamella.set_window(0)
+    yield
+    lamella.set_window(before)
+
+
 class LeNet(nn.Cell):
     def __init__(self):
         super().__init__()
@@ -150,13 +159,21 @@ def test_the_costliest_operators_are_named(tmp_path):
         return product.sum() + ordered[0] + (ops.tanh(wide) * 0.5).sum()
 
     program().asnumpy()  # compiled
-    with Profiler(start_profile=False, output_path=str(tmp_path)) as profiler:
-        for _ in range(3):
+    least = {}
+    for _ in range(5):
+        with Profiler(start_profile=False, output_path=str(tmp_path)) as profiler:
             program().asnumpy()
-    rows = rows_of(tmp_path / "operators.csv")
-    assert {row["operator"] for row in rows[:3]} == {"matmul", "sort", "tanh"}
-    assert [row["name"] for row in profiler.cost_table()] == [row["operator"] for row in rows]
-    assert json.loads(profiler.op_analyse("matmul"))[0]["count"] == 3
+        # The table on disk is that of this run, costliest first.
+        rows = rows_of(tmp_path / "operators.csv")
+        assert [row["name"] for row in profiler.cost_table()] == [row["operator"] for row in rows]
+        own = [float(row["self_ms"]) for row in rows]
+        assert own == sorted(own, reverse=True)
+        # Another process may hold up any kernel, but hardly the same small one five times.
+        for name, time in zip((entry["operator"] for entry in rows), own, strict=True):
+            least[name] = min(time, least.get(name, time))
+    costliest = sorted(least, key=least.get, reverse=True)[:3]
+    assert set(costliest) == {"matmul", "sort", "tanh"}
+    assert json.loads(profiler.op_analyse("matmul"))[0]["count"] == 1
 
 
 def test_start_and_stop_in_a_callback(tmp_path):

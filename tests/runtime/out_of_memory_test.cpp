@@ -1,5 +1,6 @@
 // When memory runs out: the error says who holds it, and the process goes on.
 #include "tests/runtime/training_step.h"
+#include "tests/window_limits.h"
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -38,6 +39,7 @@ Error failure_of(const Tensor& tensor) {
 }
 
 TEST(OutOfMemory, NamesTheLargestHoldersWithShapeAndLine) {
+  const testing_support::ScopedWindowLimits long_window;
   const int line = __LINE__ + 1;
   const Tensor held = ops::exp(ops::uniform({1024, 1024}, 0.0, 1.0));
   held.wait();
@@ -61,6 +63,7 @@ TEST(OutOfMemory, NamesTheLargestHoldersWithShapeAndLine) {
 }
 
 TEST(OutOfMemory, NamesTheLargestTemporariesOfAWindow) {
+  const testing_support::ScopedWindowLimits long_window;
   const Tensor x = ops::uniform({256, 256}, 0.0, 1.0);
   x.wait();
   const MemoryLeft left(2 * kMebibyte);
@@ -75,6 +78,7 @@ TEST(OutOfMemory, NamesTheLargestTemporariesOfAWindow) {
 }
 
 TEST(OutOfMemory, LeavesATrainingStepUndone) {
+  const testing_support::ScopedWindowLimits long_window;
   SmallNetwork network;
   for (int step = 0; step < 3; ++step) {
     network.step(testing_support::batch_inputs(8), testing_support::batch_labels(8)).wait();

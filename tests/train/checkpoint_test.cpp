@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "lamella/io/safetensors.h"
 #include "lamella/nn/container.h"
 #include "lamella/nn/dense.h"
 
@@ -65,6 +66,22 @@ TEST_F(CheckpointTest, LeavesOutWhatOnlyOneSideHas) {
   const NotLoaded rest = load_param_into_net(*other, load_checkpoint(path("net.ckpt")));
   EXPECT_THAT(rest.parameters, ElementsAre("2.weight", "2.bias"));
   EXPECT_THAT(rest.checkpoint, ElementsAre("1.weight", "1.bias"));
+}
+
+TEST_F(CheckpointTest, RefusesNamesAndFormatsThatAreNotTheUsers) {
+  const auto net = network();
+  EXPECT_THROW(save_checkpoint(*net, path("a.ckpt"), {}, {{"lamella.step", "1"}}), Error);
+  for (const char* number : {"99999999999999999999999", "3x", ""}) {
+    io::save_tensors(path("b.ckpt"), {}, {{"lamella.step", number}});
+    EXPECT_THROW(load_checkpoint(path("b.ckpt")), Error) << number;
+  }
+  io::save_tensors(path("c.ckpt"), {}, {{"lamella.checkpoint", "1000"}});
+  try {
+    load_checkpoint(path("c.ckpt"));
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::Unsupported);
+  }
 }
 
 TEST_F(CheckpointTest, RefusesFilesThatAreNone) {

@@ -2,9 +2,8 @@
 // than eager execution.
 #include "lamella/runtime/memory_plan.h"
 
-#include <random>
-
 #include "tests/training_networks.h"
+#include "tests/window_limits.h"
 #include <gtest/gtest.h>
 
 #include "lamella/device/pool.h"
@@ -33,25 +32,18 @@ class StepMemory : public testing::TestWithParam<const char*> {
     training.step();
     return cpu_pool().statistics().peak_used - before;
   }
-
-  static void use_window(int64_t operations) {
-    WindowLimits limits;
-    limits.fixed = operations;
-    Window::of_thread().set_limits(limits);
-  }
-  void TearDown() override { use_window(0); }
 };
 
 TEST_P(StepMemory, IsPlannedCloseToTheLeastAndBelowEagerExecution) {
   const Training whole = training();
-  use_window(0);
+  const testing_support::ScopedWindowLimits long_window;
   const int64_t peak = measured(whole);
   const int64_t planned = counters().arena_bytes, least = counters().arena_lower_bound;
   EXPECT_LE(planned, least + least / 20);
   // Beside the arena there are the loss, the counters of steps and draws, and a loop's state.
   EXPECT_GE(peak, planned);
   EXPECT_LE(peak, planned + planned / 10 + 4096) << planned;
-  use_window(1);
+  const testing_support::ScopedWindowLimits limits({.fixed = 1});
   const int64_t eager = measured(whole);
   EXPECT_LE(peak, eager + eager / 20);
 }

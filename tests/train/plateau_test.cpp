@@ -36,7 +36,7 @@ struct Epochs {
     for (const double figure : figures) {
       if (context.get_stop_requested()) break;
       context.original_args().metrics = {{name, figure}};
-      context.original_args().cur_epoch_num = ++made;
+      context.original_args().cur_epoch_num = context.original_args().completed_epochs = ++made;
       // Each epoch leaves its number in the weight.
       network->weight()->set_data(Tensor::from_vector<float>({1, 1}, {static_cast<float>(made)}));
       callback.on_train_epoch_end(context);
@@ -64,6 +64,14 @@ TEST(EarlyStopping, EndsAfterPatienceEpochsWithoutImprovement) {
 TEST(EarlyStopping, CountsNaNAsNoImprovement) {
   EarlyStopping callback({.plateau = {.patience = 2}});
   EXPECT_EQ(Epochs().run(callback, {3, std::nan(""), std::nan(""), 1}), 3);
+  EarlyStopping late({.plateau = {.patience = 2}});
+  EXPECT_EQ(Epochs().run(late, {std::nan(""), 3, 2, 1}), 4);
+}
+
+TEST(EarlyStopping, RefusesAStateThatIsNone) {
+  EarlyStopping callback;
+  EXPECT_THROW(callback.restore({{"best", "1"}}), Error);
+  EXPECT_THROW(callback.restore({{"waited", "some"}}), Error);
 }
 
 TEST(EarlyStopping, GivesBackTheBestWeights) {

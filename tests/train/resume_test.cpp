@@ -11,6 +11,7 @@
 #include "lamella/ops/tensor_operators.h"
 #include "lamella/train/model_checkpoint.h"
 #include "lamella/train/monitor.h"
+#include "lamella/train/plateau.h"
 
 namespace lamella::train {
 namespace {
@@ -132,6 +133,122 @@ TEST_F(ResumeTest, TellsTheEndOfAnEpochThatWasCutOffBeforeIt) {
   EXPECT_THAT(epochs->ended, ElementsAre(1, 2));
 }
 
+// The file is made at the end, between the saves by steps, with half a step of gradients summed up.
+TEST_F(ResumeTest, GoesOnFromTheFileThatAStoppedRunLeaves) {
+  seeded();
+  const auto whole = make_ref<LossTrace>(path("whole"));
+  demanding_model()->fit(2, samples(), samples(), {.train = {.callbacks = {whole}}});
+  for (const int64_t stop : {3, 5, 7}) {
+    std::filesystem::remove_all(path("checkpoints"));
+    seeded();
+    const auto checkpoints = make_ref<ModelCheckpoint>(
+        "net", path("checkpoints"), CheckpointConfig{.save_checkpoint_steps = 2});
+    demanding_model()->fit(2, samples(), samples(),
+                           {.train = {.callbacks = {make_ref<LossTrace>(path("losses")),
+                                                    checkpoints, make_ref<StopAt>(stop)}}});
+    const auto model = demanding_model();
+    const RunState run = resume(*model->train_network(), *newest_checkpoint(path("checkpoints")));
+    EXPECT_EQ(run.step, stop);
+    model->fit(2, samples(), samples(),
+               {.train = {.callbacks = {make_ref<LossTrace>(path("losses"))}, .resume = run}});
+    EXPECT_EQ(text_of(path("losses")), text_of(path("whole"))) << "stopped after step " << stop;
+  }
+}
+
+// A run that goes on at the end of an epoch has no step there that would give a loss.
+TEST_F(ResumeTest, CallbacksThatReadTheLossKnowTheLastOne) {
+  const auto run = [&](bool stopped) {
+    seeded();
+    const auto stop = make_ref<EarlyStopping>(
+        EarlyStoppingOptions{.plateau = {.monitor = "loss", .min_delta = 100, .patience = 2}});
+    const auto history = make_ref<History>();
+    TrainOptions options{.callbacks = {history, stop}};
+    Ref<Model> model;
+    if (stopped) {
+      const auto checkpoints = make_ref<ModelCheckpoint>("net", folder_.string());
+      demanding_model()->train(
+          9, samples(),
+          {.callbacks = {make_ref<History>(), checkpoints, stop, make_ref<StopAt>(5)}});
+      model = demanding_model();
+      options.resume = resume(*model->train_network(), path("net-1_5.ckpt"));
+    } else {
+      model = demanding_model();
+    }
+    model->train(9, samples(), options);
+    return history->values().at("net_output").back();
+  };
+  EXPECT_EQ(run(true), run(false));
+}
+
+TEST_F(ResumeTest, EvaluatesInTheSameEpochs) {
+  class Evaluated : public Callback {
+   public:
+    void on_train_epoch_end(RunContext& context) override {
+      const CallbackParams& now = context.original_args();
+      if (!now.metrics.empty()) epochs.push_back(now.cur_epoch_num);
+    }
+    std::vector<int64_t> epochs;
+  };
+  const auto whole = make_ref<Evaluated>();
+  demanding_model()->fit(6, samples(), samples(),
+                         {.train = {.callbacks = {whole}}, .valid_frequency = 2});
+  EXPECT_THAT(whole->epochs, ElementsAre(2, 4, 6)) << "no figure of an epoch before";
+  demanding_model()->train(1, samples(),
+                           {.callbacks = {make_ref<ModelCheckpoint>("net", folder_.string())}});
+  const auto rest = make_ref<Evaluated>();
+  const auto model = demanding_model();
+  model->fit(6, samples(), samples(),
+             {.train = {.callbacks = {rest},
+                        .resume = resume(*model->train_network(), path("net-1_5.ckpt"))},
+              .valid_frequency = 2});
+  EXPECT_EQ(rest->epochs, whole->epochs);
+  EXPECT_THROW(model->fit(6, samples(), samples(), {.valid_frequency = 0}), Error);
+}
+
+TEST_F(ResumeTest, GivesEachCallbackItsOwnState) {
+  const auto counter = make_ref<Counter>();
+  const auto checkpoints = make_ref<ModelCheckpoint>("net", folder_.string());
+  // In front of the counter, but told after it: the file holds this step.
+  demanding_model()->train(1, samples(), {.callbacks = {checkpoints, counter}});
+  const auto again = make_ref<Counter>(), other = make_ref<Counter>();
+  const auto model = demanding_model();
+  model->train(2, samples(),
+               {.callbacks = {make_ref<LossTrace>(),
+                              make_ref<EarlyStopping>(
+                                  EarlyStoppingOptions{.plateau = {.monitor = "loss", .patience = 9}}),
+                              again, other},
+                .resume = resume(*model->train_network(), path("net-1_5.ckpt"))});
+  EXPECT_EQ(again->seen, 10);
+  EXPECT_EQ(other->seen, 5) << "it had no state";
+}
+
+TEST_F(ResumeTest, TheLastFileHoldsTheBestWeights) {
+  const auto net = network();
+  const auto model = testing_support::model_of(net);
+  const auto stop = make_ref<EarlyStopping>(
+      EarlyStoppingOptions{.plateau = {.monitor = "loss", .min_delta = 100, .patience = 1},
+                           .restore_best_weights = true});
+  model->train(5, samples(),
+               {.callbacks = {make_ref<ModelCheckpoint>("net", folder_.string()), stop}});
+  const auto loaded = load_checkpoint(path("net-2_5.ckpt"));
+  EXPECT_EQ(loaded.find("0.weight")->to_vector<float>(),
+            net->get_parameters()[0]->tensor().to_vector<float>());
+}
+
+// A count is read anew after a step that failed, whatever was written since.
+TEST_F(ResumeTest, AFailedStepAndALoadedFileGiveTheFilesCount) {
+  const auto model = testing_support::model_of(network());
+  model->train(1, samples());
+  save_checkpoint(*model->train_network(), path("five.ckpt"));
+  const Tensor x = Tensor::from_vector<float>({1, 4}, {1, 2, 3, 4});
+  for (int i = 0; i < 3; ++i) {
+    (*model->train_network())(x, Tensor::from_vector<int32_t>({1}, {1})).wait();
+  }
+  EXPECT_THROW((*model->train_network())(x, Tensor::from_vector<int32_t>({1}, {7})).wait(), Error);
+  load_param_into_net(*model->train_network(), load_checkpoint(path("five.ckpt")), Match::Strict);
+  EXPECT_EQ(model->train_network()->optimizer().global_step(), 5);
+}
+
 TEST_F(ResumeTest, KeepsNamesAndNumberOfFiles) {
   const CheckpointConfig config{.save_checkpoint_steps = 2, .keep_checkpoint_max = 3};
   const auto model = demanding_model();
@@ -143,10 +260,16 @@ TEST_F(ResumeTest, KeepsNamesAndNumberOfFiles) {
                {.callbacks = {make_ref<ModelCheckpoint>("net", folder_.string(), config)},
                 .resume = resume(*again->train_network(), path("net-2_5.ckpt"))});
   EXPECT_THAT(files(), ElementsAre("net-3_2.ckpt", "net-3_4.ckpt", "net-3_5.ckpt"));
-  // A run of its own takes another name.
+  // A run of its own takes another name, keeps to it when it goes on, and is the newest.
   model->train(1, samples(),
                {.callbacks = {make_ref<ModelCheckpoint>("net", folder_.string(), config)}});
-  EXPECT_TRUE(std::filesystem::exists(path("net_1-1_2.ckpt")));
+  EXPECT_EQ(newest_checkpoint(folder_.string()), path("net_1-1_5.ckpt"));
+  const auto third = demanding_model();
+  third->train(2, samples(),
+               {.callbacks = {make_ref<ModelCheckpoint>("net", folder_.string(), config)},
+                .resume = resume(*third->train_network(), path("net_1-1_5.ckpt"))});
+  EXPECT_TRUE(std::filesystem::exists(path("net_1-2_5.ckpt")));
+  EXPECT_TRUE(std::filesystem::exists(path("net-3_5.ckpt")));
 }
 
 TEST_F(ResumeTest, LeavesOutFilesThatCannotBeRead) {
