@@ -241,10 +241,7 @@ void Iterator::stop() {
 std::optional<Row> Iterator::next() {
   if (failure_) std::rethrow_exception(failure_);
   if (position_.epoch >= end_epoch_) return std::nullopt;
-  if (loader_ && !loader_->in_this_process()) {
-    fail(ErrorKind::Value,
-         "[Iterator] this iterator runs in the process that forked this one; make a new one here");
-  }
+  check_process();
   if (!loader_) {
     if (processes_.empty()) dataset_->start_processes(processes_);
     const int workers = options_.workers.value_or(dataset_->workers());
@@ -282,7 +279,15 @@ std::optional<Row> Iterator::next() {
   return Row(names_, std::move(chosen));
 }
 
+void Iterator::check_process() const {
+  if (loader_ && !loader_->in_this_process()) {
+    fail(ErrorKind::Value,
+         "[Iterator] this iterator runs in the process that forked this one; make a new one here");
+  }
+}
+
 void Iterator::seek(Position position) {
+  check_process();
   if (position.epoch < 0 || position.batch < 0 || position.epoch >= end_epoch_) {
     fail(ErrorKind::Value, "[Iterator] cannot go to row {} of epoch {}; the last epoch is {}",
          position.batch, position.epoch, end_epoch_ - 1);

@@ -42,6 +42,9 @@ class LAMELLA_API Iterator : public RefCounted<Iterator> {
 
  private:
   class Loader;
+
+  // Throws Value in a process that was forked while the iterator ran.
+  void check_process() const;
   // Ends threads and processes.
   void stop();
 

@@ -23,6 +23,11 @@ Tensor class_numbers(const Tensor& outputs, const Tensor& labels, std::string_vi
     fail(ErrorKind::Value, "[{}] labels {} do not fit outputs {}", metric, text(labels.type()),
          text(outputs.type()));
   }
+  if (element_count(labels.shape()).value() * outputs.size(1).value() !=
+      element_count(outputs.shape()).value()) {
+    fail(ErrorKind::Value, "[{}] labels {} do not fit outputs {}", metric, text(labels.type()),
+         text(outputs.type()));
+  }
   return labels;
 }
 

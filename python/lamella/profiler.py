@@ -90,6 +90,13 @@ class _ExperimentalConfig:
         self.profiler_level = profiler_level
 
 
+# Options that are about other devices: accepted.
+_OTHER_DEVICES = {
+    "profiler_level", "activities", "aic_metrics", "with_stack", "data_simplification", "l2_cache",
+    "hbm_ddr", "pcie", "data_process", "parallel_strategy", "sync_enable",
+}  # fmt: skip
+
+
 class Profiler(_native.profile.Profiler):
     """Records from its start to its stop; `analyse` writes the results into output_path.
 
@@ -99,6 +106,8 @@ class Profiler(_native.profile.Profiler):
 
     def __init__(self, *, start_profile=True, output_path="./data", schedule=None,
                  on_trace_ready=None, profile_memory=False, **options):  # fmt: skip
+        if unknown := set(options) - _OTHER_DEVICES:
+            raise TypeError(f"[Profiler] unknown arguments: {', '.join(sorted(unknown))}")
         numbers = None if schedule is None else schedule._numbers()
         super().__init__(os.path.abspath(os.fspath(output_path)), bool(profile_memory), numbers)
         self._output_path = os.path.abspath(os.fspath(output_path))

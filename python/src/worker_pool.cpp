@@ -25,7 +25,7 @@ namespace lamella::python {
 
 namespace {
 
-// All pools of the process. The lock is taken around a fork by the thread that forks.
+// All pools of the process. A fork waits while the set is changed, so a child finds it whole.
 struct Pools {
   std::mutex mutex;
   std::set<WorkerPool*> all;
@@ -69,6 +69,7 @@ WorkerPool::WorkerPool(std::string name) : name_(std::move(name)), parent_(proce
     in_child_of_fork([] { close_all_channels(); });
     return true;
   }();
+  const UnforkableWork whole;
   std::lock_guard lock(pools().mutex);
   pools().all.insert(this);
 }
@@ -76,6 +77,7 @@ WorkerPool::WorkerPool(std::string name) : name_(std::move(name)), parent_(proce
 WorkerPool::~WorkerPool() {
   stop();
   {
+    const UnforkableWork whole;
     std::lock_guard lock(pools().mutex);
     pools().all.erase(this);
   }

@@ -241,6 +241,8 @@ def test_what_is_not_provided_says_so(tmp_path):
         profiler.analyse(mode="later")
     with pytest.raises(ValueError, match="active must be at least 1"):
         Profiler(start_profile=False, schedule=schedule(wait=0, active=0))
+    with pytest.raises(TypeError, match="profile_memmory"):
+        Profiler(start_profile=False, profile_memmory=True)
     blocked = tmp_path / "file"
     blocked.write_text("")
     inside = Profiler(start_profile=False, output_path=str(blocked / "x"))

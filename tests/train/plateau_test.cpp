@@ -186,6 +186,9 @@ TEST(ClassMetrics, TakeSeveralLabelsASample) {
   EXPECT_THAT(recall.each_class(), ElementsAre(1, 0.5, 0));
   EXPECT_THROW(recall.update({outputs({1, 0}, 2), outputs({1, 0}, 2)}), Error);
   EXPECT_THROW(recall.update({outputs({1, 0, 1}, 3), labels({1})}), Error);
+  // One label does not stand for several rows.
+  EXPECT_THROW(Recall().update({outputs({1, 0, 0, 1}, 2), labels({1})}), Error);
+  EXPECT_THROW(Accuracy().update({outputs({1, 0, 0, 1}, 2), labels({1})}), Error);
 }
 
 TEST(ConfusionMatrix, HasARowForTheTruth) {

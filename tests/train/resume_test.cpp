@@ -214,8 +214,8 @@ TEST_F(ResumeTest, GivesEachCallbackItsOwnState) {
   const auto model = demanding_model();
   model->train(2, samples(),
                {.callbacks = {make_ref<LossTrace>(),
-                              make_ref<EarlyStopping>(
-                                  EarlyStoppingOptions{.plateau = {.monitor = "loss", .patience = 9}}),
+                              make_ref<EarlyStopping>(EarlyStoppingOptions{
+                                  .plateau = {.monitor = "loss", .patience = 9}}),
                               again, other},
                 .resume = resume(*model->train_network(), path("net-1_5.ckpt"))});
   EXPECT_EQ(again->seen, 10);
