@@ -4,6 +4,7 @@
 #include "lamella/ir/call_site.h"
 #include "lamella/ops/functions.h"
 #include "lamella/ops/opdef.h"
+#include "lamella/transform/composite.h"
 #include "lamella/transform/control_flow.h"
 
 namespace lamella {
@@ -114,8 +115,6 @@ std::vector<Batched> Batcher::batch(const Node& node, const std::vector<Batched>
 
 std::vector<Tensor> Batcher::through_composite(const BatchCall& call) {
   const Node& node = call.node();
-  const Lowering& lowering = opdef(node).lowering();
-  LAMELLA_CHECK(lowering.kind == LoweringKind::Composite);
   RegionTrace trace("vmap");
   Batcher inner(size_);
   std::vector<Tensor> results;
@@ -124,25 +123,17 @@ std::vector<Tensor> Batcher::through_composite(const BatchCall& call) {
     std::vector<Tensor> operands;
     std::vector<Value*> values;
     for (size_t i = 0; i < call.operand_count(); ++i) {
-      Tensor operand = call.operand(i);
+      operands.push_back(call.operand(i));
       if (call.is_batched(i)) {
-        operand = placeholder(trace, *node.operand(i));
-        inner.set(operand.value(), {call.operand(i), true});
+        operands[i] = placeholder(trace, *node.operand(i));
+        inner.set(operands[i].value(), {call.operand(i), true});
       }
-      if (!lowering.keeps_precision && is_low_precision(operand.dtype())) {
-        operand = ops::cast(operand, DType::Float32);
-      }
-      operands.push_back(std::move(operand));
+      values.push_back(operands[i].value().get());
     }
-    for (const Tensor& operand : operands) values.push_back(operand.value().get());
-    const Ref<Node> body =
+    const Ref<Node> example =
         make_inferred_node(node.op(), values, node.attributes_ref(), node.location());
-    results = lowering.composite({*body, operands});
-    for (size_t i = 0; i < results.size(); ++i) {
-      const DType promised = node.result(i)->type().dtype;
-      if (results[i].dtype() != promised) results[i] = ops::cast(results[i], promised);
-      results[i] = Tensor(trace.inside(results[i].value()));
-    }
+    results = expand_composite(*example, std::move(operands));
+    for (Tensor& result : results) result = Tensor(trace.inside(result.value()));
   }
   inner.set_captured(trace);
   inner.run(trace.tape());

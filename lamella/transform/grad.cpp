@@ -6,6 +6,7 @@
 #include "lamella/ops/custom_gradient.h"
 #include "lamella/ops/functions.h"
 #include "lamella/ops/tensor_operators.h"
+#include "lamella/transform/composite.h"
 #include "lamella/transform/walk_back.h"
 
 namespace lamella {
@@ -21,31 +22,11 @@ size_t recorded() {
 std::vector<Tensor> through_composite(const Node& node, const std::vector<Tensor>& cotangents,
                                       const std::vector<bool>& needed) {
   const size_t first = recorded();
-  const OpDef& op = opdef(node);
-  std::vector<Tensor> operands;
-  bool widened = false;
-  for (const Ref<Value>& operand : node.operands()) {
-    Tensor tensor{operand};
-    if (!op.lowering().keeps_precision && is_low_precision(tensor.dtype())) {
-      tensor = ops::cast(Operand(tensor).at(node.location()), DType::Float32);
-      widened = true;
-    }
-    operands.push_back(std::move(tensor));
-  }
-  std::vector<Tensor> results;
-  if (widened) {
-    std::vector<Value*> wide;
-    for (const Tensor& operand : operands) wide.push_back(operand.value().get());
-    const Ref<Node> body = make_inferred_node(op, wide, node.attributes_ref(), node.location());
-    results = op.lowering().composite({*body, operands});
-  } else {
-    results = op.lowering().composite({node, operands});
-  }
+  const std::vector<Tensor> results =
+      expand_composite(node, {node.operands().begin(), node.operands().end()});
   Cotangents inner;
   for (size_t i = 0; i < results.size(); ++i) {
     if (!cotangents[i].defined()) continue;
-    if (results[i].dtype() != cotangents[i].dtype())
-      results[i] = ops::cast(results[i], cotangents[i].dtype());
     accumulate(inner, results[i].value().get(), cotangents[i]);
   }
   std::vector<Value*> wrt;

@@ -4,6 +4,7 @@
 #include "lamella/ir/call_site.h"
 #include "lamella/ir/region.h"
 #include "lamella/ops/functions.h"
+#include "lamella/transform/composite.h"
 
 namespace lamella {
 
@@ -91,29 +92,11 @@ Results LoweringRecorder::expand(const OpDef& op, std::span<Value* const> operan
       location);  // what the composite records comes from the line that called it
   const Ref<Node> declared = make_inferred_node(op, operands, attributes, location);
   std::vector<Tensor> tensors;
-  bool widened = false;
-  for (Value* operand : operands) {
-    Tensor tensor{Ref<Value>(operand)};
-    if (!op.lowering().keeps_precision && is_low_precision(operand->type().dtype)) {
-      tensor = ops::cast(Operand(tensor).at(location), DType::Float32);
-      widened = true;
-    }
-    tensors.push_back(std::move(tensor));
-  }
-  Ref<Node> node = declared;
-  if (widened) {
-    std::vector<Value*> wide;
-    for (const Tensor& tensor : tensors) wide.push_back(tensor.value().get());
-    node = make_inferred_node(op, wide, attributes, location);
-  }
-  std::vector<Tensor> results = op.lowering().composite({*node, tensors});
-  LAMELLA_CHECK(results.size() == declared->results().size());
+  for (Value* operand : operands) tensors.emplace_back(Ref<Value>(operand));
+  std::vector<Tensor> results = expand_composite(*declared, std::move(tensors));
   std::vector<Ref<Value>> values;
   for (size_t i = 0; i < results.size(); ++i) {
     const TensorType& promised = declared->result(i)->type();
-    if (results[i].dtype() != promised.dtype) {
-      results[i] = ops::cast(Operand(results[i]).at(location), promised.dtype);
-    }
     LAMELLA_CHECK(results[i].shape() == promised.shape);
     if (promised.shape.size() >= 3 && results[i].type().layout != promised.layout) {
       results[i] =
