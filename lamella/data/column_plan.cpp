@@ -4,15 +4,14 @@
 #include <numeric>
 #include <set>
 
+#include "lamella/data/config.h"
+
 namespace lamella::data {
 
 ColumnPlan::ColumnPlan(const std::vector<std::string>& columns, const ColumnOptions& options,
                        const std::vector<std::string>& default_inputs, std::string_view operation)
     : operation_(operation) {
-  if (options.workers && *options.workers < 1) {
-    fail(ErrorKind::Value, "[{}] num_parallel_workers must be at least 1, got {}", operation,
-         *options.workers);
-  }
+  config::check_workers(options.workers, operation);
   const std::vector<std::string>& inputs = options.inputs.empty() ? default_inputs : options.inputs;
   check_distinct(inputs, operation);
   for (const std::string& input : inputs) {

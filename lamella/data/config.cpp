@@ -11,7 +11,6 @@ namespace lamella::data::config {
 
 namespace {
 
-constexpr int64_t kMostWorkers = 1024;
 constexpr int64_t kLargestPrefetch = 1 << 20;
 
 std::atomic<int64_t> configured_seed{5489};
@@ -59,6 +58,12 @@ void set_prefetch_size(int64_t size) {
 
 int prefetch_size() {
   return configured_prefetch;
+}
+
+void check_workers(std::optional<int> workers, std::string_view operation) {
+  if (!workers || (*workers >= 1 && *workers <= kMostWorkers)) return;
+  fail(ErrorKind::Value, "[{}] num_parallel_workers must be 1 to {}, got {}", operation,
+       kMostWorkers, *workers);
 }
 
 }  // namespace lamella::data::config

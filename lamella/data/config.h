@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <string_view>
 
 #include "lamella/base/api.h"
 
@@ -18,6 +20,11 @@ LAMELLA_API uint64_t seed_generation();
 // threads of parallel_for, at most 8. The result never depends on it.
 LAMELLA_API void set_num_parallel_workers(int64_t count);
 LAMELLA_API int num_parallel_workers();
+
+// The most threads or processes that any operation may ask for.
+inline constexpr int64_t kMostWorkers = 1024;
+// Throws Value, in the name of the operation, unless there are 1 to kMostWorkers.
+void check_workers(std::optional<int> workers, std::string_view operation);
 
 // Rows or batches an iterator keeps ready ahead of the reader: at least 1; 16 until set.
 LAMELLA_API void set_prefetch_size(int64_t size);

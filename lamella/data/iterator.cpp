@@ -109,6 +109,8 @@ class Iterator::Loader {
       stopping_ = true;
     }
     room_.notify_all();
+    // A worker may be in a function of the host, and need its lock to come to an end.
+    const HostReleased released;
     for (std::thread& thread : threads_) thread.join();
   }
 

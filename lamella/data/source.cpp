@@ -74,10 +74,7 @@ IndexedSource::IndexedSource(std::vector<std::string> names, const SourceOptions
     : Dataset(std::make_shared<const std::vector<std::string>>(std::move(names)), 0),
       sampler_(sampler_of(options, source)),
       workers_(options.workers) {
-  if (workers_ && *workers_ < 1) {
-    fail(ErrorKind::Value, "[{}] num_parallel_workers must be at least 1, got {}", source,
-         *workers_);
-  }
+  config::check_workers(workers_, source);
 }
 
 std::unique_ptr<Cursor> IndexedSource::open(const Epoch& epoch) const {

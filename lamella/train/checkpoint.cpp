@@ -37,6 +37,7 @@ io::Metadata metadata_of(const std::optional<RunState>& run,
     metadata["lamella.data_epoch"] = std::to_string(run->data.epoch);
     metadata["lamella.data_batch"] = std::to_string(run->data.batch);
     metadata["lamella.data_seed"] = std::to_string(run->data_seed);
+    if (run->batches > 0) metadata["lamella.batches"] = std::to_string(run->batches);
     if (run->loss) metadata["lamella.loss"] = fmt::format("{}", *run->loss);
     for (const auto& [key, value] : run->callbacks) metadata[kCallback + key] = value;
   }
@@ -80,8 +81,17 @@ std::optional<RunState> run_of(const io::Metadata& metadata, const std::string& 
                        ? number_at<int64_t>(metadata, "lamella.data_seed", path)
                        : data::config::seed(),
   };
+  if (metadata.contains("lamella.batches")) {
+    run.batches = number_at<int64_t>(metadata, "lamella.batches", path);
+  }
   if (metadata.contains("lamella.loss")) {
     run.loss = number_at<double>(metadata, "lamella.loss", path);
+  }
+  for (const int64_t number : {run.epoch, run.step, run.data.epoch, run.data.batch}) {
+    if (number < 0) {
+      fail(ErrorKind::Io, "[load_checkpoint] {}: the state of its run has a negative number: {}",
+           path, number);
+    }
   }
   for (const auto& [key, value] : metadata) {
     if (key.starts_with(kCallback)) run.callbacks[key.substr(kCallback.size())] = value;
@@ -225,6 +235,7 @@ RunState run_state(const CallbackParams& params) {
           .random = random_state(),
           .data = params.iterator ? params.iterator->position() : data::Position{},
           .data_seed = data::config::seed(),
+          .batches = params.batch_num,
           .loss = has_loss ? std::optional(loss_of(params)) : std::nullopt,
           .callbacks = states_of(params.list_callback)};
 }

@@ -21,6 +21,7 @@ struct RunState {
   RandomState random = {};                            // of the process's generator
   data::Position data = {};                           // what the training data gives next
   int64_t data_seed = 0;                              // of shuffles and random transforms
+  int64_t batches = 0;                                // of an epoch; 0 if not known
   std::optional<double> loss = {};                    // of the last step
   std::map<std::string, std::string> callbacks = {};  // what states_of gave
 };

@@ -28,6 +28,14 @@ Tensor class_numbers(const Tensor& outputs, const Tensor& labels, std::string_vi
     fail(ErrorKind::Value, "[{}] labels {} do not fit outputs {}", metric, text(labels.type()),
          text(outputs.type()));
   }
+  if (element_count(labels.shape()).is(0)) return labels;
+  const auto least = static_cast<int64_t>(ops::min(labels).item());
+  const auto largest = static_cast<int64_t>(ops::max(labels).item());
+  const int64_t classes = outputs.size(1).value();
+  if (least < 0 || largest >= classes) {
+    fail(ErrorKind::Index, "[{}] label {} is out of range for {} classes", metric,
+         least < 0 ? least : largest, classes);
+  }
   return labels;
 }
 
@@ -96,7 +104,8 @@ void TopKCategoricalAccuracy::clear() {
 
 void TopKCategoricalAccuracy::update(const std::vector<Tensor>& inputs) {
   require_two("TopKCategoricalAccuracy", inputs);
-  const Tensor& outputs = inputs[0];
+  const Tensor outputs =
+      is_float(inputs[0].dtype()) ? inputs[0] : ops::cast(inputs[0], DType::Float64);
   if (outputs.rank() != 2) {
     fail(ErrorKind::Value, "[TopKCategoricalAccuracy] outputs must have 2 axes, got {}",
          text(outputs.type()));
@@ -106,8 +115,14 @@ void TopKCategoricalAccuracy::update(const std::vector<Tensor>& inputs) {
   // The label is among the k largest if fewer than k outputs beat its own.
   const Tensor is_label = ops::equal(ops::element_numbers({1, outputs.size(1)}), expected);
   const Tensor own = ops::sum(ops::where(is_label, outputs, 0.0), {1}, true);
-  const Tensor better = ops::sum(ops::greater(outputs, own), {1});
-  right_ += count(ops::less(better, k_));
+  // Of equal outputs the first is the largest, as in argmax; NaN is larger than any number.
+  const Tensor numbers = ops::element_numbers({1, outputs.size(1)});
+  const Tensor earlier = ops::logical_and(ops::equal(outputs, own), ops::less(numbers, expected));
+  const Tensor beats =
+      ops::logical_or(ops::greater(outputs, own), ops::logical_or(earlier, ops::isnan(outputs)));
+  const Tensor better = ops::sum(beats, {1});
+  const Tensor is_number = ops::equal(ops::squeeze(own, {1}), ops::squeeze(own, {1}));
+  right_ += count(ops::logical_and(ops::less(better, k_), is_number));
   total_ += outputs.size(0).value();
 }
 

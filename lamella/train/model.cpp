@@ -113,6 +113,11 @@ void Model::fit(int64_t epoch, const Ref<data::Dataset>& train_dataset,
   });
   CallbackParams& params = context->original_args();
   if (resume) {
+    if (resume->batches > 0 && batches > 0 && resume->batches != batches) {
+      fail(ErrorKind::Value,
+           "[Model.train] the run to go on with had {} batches an epoch, the dataset has {}",
+           resume->batches, batches);
+    }
     params.iterator->seek(resume->data);
     restore_states(callbacks, resume->callbacks);
     // An epoch that was cut off at its end has no step any more that would give it.

@@ -58,7 +58,6 @@ Tensor Batcher::stacked(const Ref<Value>& value) const {
 
 void Batcher::run(std::span<const Ref<Node>> nodes) {
   const WrittenNumbers written;
-  const char* outer = current_layer();
   for (const Ref<Node>& node : nodes) {
     std::vector<Batched> operands;
     bool any = false;
@@ -66,7 +65,7 @@ void Batcher::run(std::span<const Ref<Node>> nodes) {
       operands.push_back(of(operand));
       any = any || operands.back().is_batched;
     }
-    set_current_layer(node->layer());
+    const ProvenanceScope scope(node->provenance());
     std::vector<Batched> results;
     if (any) {
       results = batch(*node, operands);
@@ -81,7 +80,6 @@ void Batcher::run(std::span<const Ref<Node>> nodes) {
       if (known_.find(node->result(i)) == nullptr) set(node->results()[i], std::move(results[i]));
     }
   }
-  set_current_layer(outer);
 }
 
 std::vector<Batched> Batcher::batch(const Node& node, const std::vector<Batched>& operands) {

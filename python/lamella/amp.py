@@ -34,7 +34,8 @@ def _mapped(function, tree):
     if isinstance(tree, dict):
         return {key: _mapped(function, part) for key, part in tree.items()}
     if isinstance(tree, (tuple, list)):
-        return type(tree)(_mapped(function, part) for part in tree)
+        parts = [_mapped(function, part) for part in tree]
+        return type(tree)(*parts) if hasattr(tree, "_fields") else type(tree)(parts)
     return function(tree) if isinstance(tree, Tensor) else tree
 
 

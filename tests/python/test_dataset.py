@@ -182,3 +182,22 @@ def test_settings():
             setting("many")
     with pytest.raises(TypeError, match="enable must be a bool"):
         ds.config.set_auto_num_workers(1)
+
+
+def test_stop_iteration_in_a_users_function_is_no_end_of_the_rows():
+    class Source:
+        def __len__(self):
+            return 5
+
+        def __getitem__(self, index):
+            return np.float32(index) if index != 2 else next(iter([]))
+
+    rows = ds.GeneratorDataset(Source(), ["x"], shuffle=False)
+    with pytest.raises(RuntimeError, match="StopIteration"):
+        list(rows.create_tuple_iterator(num_epochs=1))
+
+
+def test_more_workers_than_any_machine_has_are_refused():
+    for workers in (0, -1, 100_000):
+        with pytest.raises(ValueError, match="num_parallel_workers"):
+            ds.NumpySlicesDataset([1, 2]).map(lambda x: x, num_parallel_workers=workers)

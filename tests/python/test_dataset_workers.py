@@ -400,8 +400,12 @@ def test_reading_a_pipeline_of_functions_inside_a_function():
 
 
 PROGRAM = """
-    import os, sys, threading
+    import os, signal, sys, threading
     import lamella.alias
+
+    # A shell's background jobs, so perhaps this test, begin with the signal ignored.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
     import mindspore as ms, mindspore.dataset as ds, numpy as np
 
     never = threading.Event()

@@ -1,5 +1,6 @@
 """Handlers of signals that compute: they run in the middle of a run, on the same thread."""
 
+import os
 import subprocess
 import sys
 
@@ -52,6 +53,10 @@ print("ok")
 
 def test_a_handler_computes_what_it_would_anywhere():
     run = subprocess.run(
-        [sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=300
+        [sys.executable, "-c", PROGRAM],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env={**os.environ, "LAMELLA_WINDOW": "0"},  # nothing runs before it is read
     )
     assert run.stdout.strip() == "ok", run.stderr

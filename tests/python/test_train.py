@@ -1,5 +1,7 @@
 """Training with Model: callbacks, metrics, checkpoints."""
 
+import time
+
 import lamella.alias  # noqa: F401
 import mindspore as ms
 import mindspore.dataset as ds
@@ -231,3 +233,34 @@ def test_what_a_python_callback_remembers_is_saved(tmp_path):
     model()[0].train(2, dataset(), callbacks=[first, save])
     model()[0].train(3, dataset(), callbacks=[second, save], resume_from=tmp_path)
     assert second.value == 12
+
+
+class Stop(train.Callback):
+    def __init__(self, way):
+        super().__init__()
+        self.way = way
+
+    def on_train_step_end(self, run_context):
+        if self.way == "error":
+            raise KeyError("the user's own")
+        run_context.request_stop()
+
+
+@pytest.mark.parametrize("processes", [False, True])
+@pytest.mark.parametrize("way", ["stop", "error"])
+def test_training_that_ends_before_its_data_lets_go_of_the_workers(way, processes):
+    """They may be in a function of the user's, which needs Python's lock to come to its end."""
+
+    def slow(row):
+        time.sleep(0.002)
+        return row
+
+    rows = ds.NumpySlicesDataset((DATA, LABELS), ["x", "y"])
+    rows = rows.map(slow, input_columns="x", python_multiprocessing=processes).batch(8)
+    for _ in range(3):
+        trained, _ = model()
+        try:
+            trained.train(3, rows, callbacks=Stop(way))
+            assert way == "stop"
+        except KeyError:
+            assert way == "error"

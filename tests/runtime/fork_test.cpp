@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "tests/files.h"
+#include "tests/window_limits.h"
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -37,6 +38,8 @@ int status_of_child(Body&& body) {
 }
 
 class Fork : public testing::Test {
+  const testing_support::ScopedWindowLimits long_window_;
+
  protected:
   void SetUp() override {
 #ifdef __SANITIZE_THREAD__
@@ -105,6 +108,7 @@ TEST_F(Fork, WhatOtherThreadsHadPendingIsAnErrorToo) {
   std::atomic<int> stage{0};
   Tensor pending;
   std::thread other([&] {
+    const testing_support::ScopedWindowLimits long_window;
     pending = Tensor::from_vector<float>({2}, std::vector<float>{1, 2}) + 1.0;
     stage = 1;
     stage.notify_all();

@@ -2,6 +2,7 @@
 #include <limits>
 
 #include "tests/train/small_training.h"
+#include "tests/window_limits.h"
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -232,6 +233,7 @@ TEST(GradientAccumulation, MakesNoGraphOnceAWindowHasPassed) {
 
 // Beside what a plain step of a micro-batch needs: the sums, one copy of the gradients.
 TEST(GradientAccumulation, NeedsOneCopyOfTheGradientsMore) {
+  const testing_support::ScopedWindowLimits long_window;
   int64_t gradients = 0;
   const auto peak = [&](int64_t steps) {
     set_seed(1);

@@ -214,6 +214,25 @@ TEST(Errors, AreSumsByTheNumberOfSamples) {
   EXPECT_THROW(mae.update({y, labels({1})}), Error);
 }
 
+TEST(TopKCategoricalAccuracy, CountsNoNaNAndOneOfEqualOutputs) {
+  TopKCategoricalAccuracy first(1), second(2);
+  const float nan = std::nanf("");
+  for (TopKCategoricalAccuracy* metric : {&first, &second}) {
+    metric->update({outputs({nan, nan, nan, 0, 0, 0, 3, nan, 1}, 3), labels({0, 1, 0})});
+  }
+  EXPECT_DOUBLE_EQ(first.eval(), 0) << "of equal outputs the first is the largest";
+  EXPECT_DOUBLE_EQ(second.eval(), 2.0 / 3);
+}
+
+TEST(Metrics, RefuseLabelsThatAreNoClass) {
+  for (const int32_t label : {-1, 3}) {
+    for (const char* name : {"accuracy", "precision", "recall", "F1", "top_1_accuracy"}) {
+      EXPECT_THROW(get_metric(name)->update({outputs({1, 2, 3}, 3), labels({label})}), Error)
+          << name;
+    }
+  }
+}
+
 TEST(Metrics, AreFoundByName) {
   for (const std::string& name : metric_names()) EXPECT_TRUE(get_metric(name)) << name;
   EXPECT_THROW(get_metric("nothing"), Error);

@@ -297,6 +297,10 @@ TEST_F(ResumeTest, SaysWhatDoesNotMatch) {
   const auto plain = testing_support::model_of(network());
   EXPECT_THAT(error([&] { resume(*plain->train_network(), path("net-1_5.ckpt")); }),
               HasSubstr("scale_sense: f32[] in the checkpoint, missing in the network"));
+  const auto again = demanding_model();
+  const RunState run = resume(*again->train_network(), path("net-1_5.ckpt"));
+  EXPECT_THAT(error([&] { again->train(2, samples()->batch(2), {.resume = run}); }),
+              HasSubstr("had 5 batches an epoch, the dataset has 3"));
   save_checkpoint(*network(), path("net.ckpt"));
   EXPECT_THAT(error([&] { resume(*plain->train_network(), path("net.ckpt")); }),
               HasSubstr("not saved during training"));

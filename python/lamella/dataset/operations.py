@@ -56,7 +56,13 @@ class _Rows:
                 "[iterator] a dataset with Python functions cannot be read within such a function: "
                 "they are called one at a time"
             )
-        row = self._iterator.next(self._numpy)
+        try:
+            row = self._iterator.next(self._numpy)
+        except StopIteration as error:
+            # It would look like the end of the rows.
+            raise RuntimeError(
+                "[iterator] a function of the pipeline raised StopIteration"
+            ) from error
         if row is None:
             self._done += 1
             raise StopIteration
