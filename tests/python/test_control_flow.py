@@ -260,7 +260,7 @@ def test_what_escapes_a_body_is_an_error_that_hurts_nothing_else():
     kept = []
     control_flow.scan(lambda c, _: (kept.append(c * 2) or c, None), Tensor(numbers(2)), None, 2)
     good = Tensor([1.0, 2.0]) * 2
-    with pytest.raises(ValueError, match="only what the body returns exists"):
+    with pytest.raises(ValueError, match="only what is returned exists"):
         kept[0] + 1
     with pytest.raises(ValueError, match="of another loop's or branch's body"):
         control_flow.scan(lambda c, _: (c + kept[0], None), Tensor(numbers(2)), None, 2)
