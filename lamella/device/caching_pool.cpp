@@ -105,6 +105,12 @@ class CachingPool final : public PoolImplementation {
     return Ref<Allocation>(block);
   }
 
+  // A fork may have come while another thread held a small lock: it took a free block, which is
+  // lost here, or was about to give one back.
+  void mend_in_child() override {
+    for (SizeClass& size_class : classes_) size_class.lock.unlock();
+  }
+
   int64_t compact() override {
     const int64_t before = reserved();
     trim(0);
@@ -117,7 +123,7 @@ class CachingPool final : public PoolImplementation {
       std::lock_guard lock(size_class.lock);
       count += size_class.allocations;
     }
-    std::lock_guard lock(large_mutex_);
+    const WholeAtForks lock(large_mutex_);
     return count + large_allocations_;
   }
 
@@ -158,7 +164,7 @@ class CachingPool final : public PoolImplementation {
   Block* take_large(int64_t size, const Holder& holder) {
     const int64_t bytes = round_to_pages(size);
     {
-      std::lock_guard lock(large_mutex_);
+      const WholeAtForks lock(large_mutex_);
       ++large_allocations_;
       const auto found = free_large_.lower_bound(bytes);
       if (found != free_large_.end() && found->first <= bytes + bytes / 4) {
@@ -172,7 +178,7 @@ class CachingPool final : public PoolImplementation {
     if (reserved() + bytes > bound) trim(std::max<int64_t>(bound - bytes, 0));
     void* pages = reserve_pages(bytes, size, holder);
     auto* block = new Block(owner(), pages, nullptr);
-    std::lock_guard lock(large_mutex_);
+    const WholeAtForks lock(large_mutex_);
     BlocksBySize::iterator entry = free_large_.emplace(bytes, block);
     block->node = free_large_.extract(entry);
     block->take(size, holder);
@@ -190,7 +196,7 @@ class CachingPool final : public PoolImplementation {
       block.next = size_class.free;
       size_class.free = &block;
     } else {
-      std::lock_guard lock(large_mutex_);
+      const WholeAtForks lock(large_mutex_);
       block.give_back();
       free_large_.insert(std::move(block.node));
     }
@@ -203,7 +209,7 @@ class CachingPool final : public PoolImplementation {
 
   // The largest blocks first.
   void trim_large(int64_t target) {
-    std::lock_guard lock(large_mutex_);
+    const WholeAtForks lock(large_mutex_);
     while (!free_large_.empty() && reserved() > target) {
       const auto last = std::prev(free_large_.end());
       return_pages(last->second->data(), last->first);
@@ -251,7 +257,7 @@ class CachingPool final : public PoolImplementation {
         for (const Block& block : slab->blocks) add(block);
       }
     }
-    std::lock_guard lock(large_mutex_);
+    const WholeAtForks lock(large_mutex_);
     for (const Block* block : large_) add(*block);
     return all;
   }

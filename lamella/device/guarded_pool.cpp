@@ -42,7 +42,7 @@ class GuardedPool final : public PoolImplementation {
                                              at_end ? mapped - page - size : page, size, holder);
     std::memset(allocation->data(), 0xFF, static_cast<size_t>(size));
     count_use(*allocation);
-    std::lock_guard lock(mutex_);
+    const WholeAtForks lock(mutex_);
     live_.insert(allocation);
     ++allocations_;
     return Ref<Allocation>(allocation);
@@ -50,13 +50,13 @@ class GuardedPool final : public PoolImplementation {
 
   int64_t compact() override { return 0; }
   int64_t allocation_count() override {
-    std::lock_guard lock(mutex_);
+    const WholeAtForks lock(mutex_);
     return allocations_;
   }
 
  private:
   std::vector<LiveAllocation> live() override {
-    std::lock_guard lock(mutex_);
+    const WholeAtForks lock(mutex_);
     std::vector<LiveAllocation> all;
     for (const auto* allocation : live_) {
       all.push_back({allocation, allocation->size(), allocation->holder()});
@@ -68,7 +68,7 @@ class GuardedPool final : public PoolImplementation {
   void reclaim(Allocation& freed) noexcept override {
     auto* allocation = static_cast<GuardedAllocation*>(&freed);
     {
-      std::lock_guard lock(mutex_);
+      const WholeAtForks lock(mutex_);
       live_.erase(allocation);
     }
     count_release(*allocation);

@@ -99,8 +99,15 @@ int64_t MemoryPool::compact() {
   return implementation_->compact();
 }
 
+void MemoryPool::mend_in_child() {
+  implementation_->mend_in_child();
+}
+
 MemoryPool& cpu_pool() {
-  static MemoryPool* pool = new MemoryPool(pool_options_from_environment());
+  static MemoryPool* const pool = [] {
+    in_child_of_fork([] { cpu_pool().mend_in_child(); });
+    return new MemoryPool(pool_options_from_environment());
+  }();
   return *pool;
 }
 

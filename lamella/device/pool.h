@@ -92,6 +92,8 @@ class LAMELLA_API MemoryPool {
   void set_listener(AllocationListener* listener);
   // Gives unused memory back to the system; returns the bytes given back.
   int64_t compact();
+  // To be called in the child of a fork, before anything else.
+  void mend_in_child();
 
  private:
   std::unique_ptr<PoolImplementation> implementation_;

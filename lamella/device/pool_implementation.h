@@ -3,11 +3,23 @@
 
 #include <atomic>
 #include <memory>
+#include <mutex>
 #include <vector>
 
+#include "lamella/base/system/fork.h"
 #include "lamella/device/pool.h"
 
 namespace lamella {
+
+// Holds a mutex of a pool such that no fork comes meanwhile: a child finds it free.
+class WholeAtForks {
+ public:
+  explicit WholeAtForks(std::mutex& mutex) : lock_(mutex) {}
+
+ private:
+  const UnforkableWork whole_;
+  const std::lock_guard<std::mutex> lock_;
+};
 
 class PoolImplementation : protected AllocationOwner {
  public:
@@ -16,6 +28,8 @@ class PoolImplementation : protected AllocationOwner {
 
   virtual Ref<Allocation> allocate(int64_t size, const Holder& holder) = 0;
   virtual int64_t compact() = 0;
+  // Frees, in the child of a fork, the locks that a fork does not wait for.
+  virtual void mend_in_child() {}
   virtual int64_t allocation_count() = 0;
 
   int64_t reserved() const { return reserved_.load(std::memory_order_relaxed); }

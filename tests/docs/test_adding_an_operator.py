@@ -26,5 +26,5 @@ def test_the_operator_of_the_page_conforms():
         text=True,
     )
     assert run.returncode == 0, run.stdout + run.stderr
-    # Its values in four dtypes, its gradients, and batches of it in two dtypes.
+    # Its values in four dtypes, its gradients, and batches of both.
     assert re.search(r"\b8 passed", run.stdout), run.stdout

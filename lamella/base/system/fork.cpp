@@ -49,12 +49,16 @@ void prepare() {
   for (Function function : handlers().before) function();
   Gate& gate = handlers().gate;
   std::unique_lock lock(gate.mutex);
-  if (!may_fork(gate)) {
-    // What is waited for may itself wait for the host's lock.
+  while (!may_fork(gate)) {
     lock.unlock();
-    const HostReleased released;
+    {
+      // What is waited for may itself wait for the host's lock, which is taken again when the
+      // gate's is free: nobody who holds the gate's waits for anything.
+      const HostReleased released;
+      std::unique_lock waiting(gate.mutex);
+      gate.changed.wait(waiting, [&] { return may_fork(gate); });
+    }
     lock.lock();
-    gate.changed.wait(lock, [&] { return may_fork(gate); });
   }
   gate.forking = true;
 }
