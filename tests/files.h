@@ -1,4 +1,4 @@
-// Files and errors, for tests of what reads and writes files.
+// Files, for tests of what reads and writes files.
 #pragma once
 
 #include <cstdlib>
@@ -8,9 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include <gtest/gtest.h>
-
-#include "lamella/base/error.h"
+#include "tests/errors.h"
 
 namespace lamella {
 
@@ -40,18 +38,6 @@ inline void write_bytes(const std::string& path, std::string_view bytes) {
 inline std::string read_bytes(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(file), {}};
-}
-
-// The error that `body` throws; a test failure if it throws none.
-template <typename Body>
-Error error_of(Body&& body) {
-  try {
-    body();
-  } catch (const Error& error) {
-    return error;
-  }
-  ADD_FAILURE() << "nothing was thrown";
-  return Error(ErrorKind::Internal, "");
 }
 
 }  // namespace lamella

@@ -170,31 +170,26 @@ Tensor difference(std::string_view metric, const std::vector<Tensor>& inputs) {
   return ops::cast(inputs[0], DType::Float64) - ops::cast(inputs[1], DType::Float64);
 }
 
-double mean_of(std::string_view metric, double sum, int64_t samples) {
-  if (samples == 0) {
-    fail(ErrorKind::Value, "[{}] there is no figure before the first batch", metric);
-  }
-  return sum / static_cast<double>(samples);
-}
-
 }  // namespace
 
-void MAE::update(const std::vector<Tensor>& inputs) {
-  sum_ += ops::sum(ops::abs(difference("MAE", inputs))).item();
+void ErrorMetric::update(const std::vector<Tensor>& inputs) {
+  sum_ += ops::sum(errors(difference(name_, inputs))).item();
   samples_ += inputs[0].size(0).value();
 }
 
-double MAE::eval() {
-  return mean_of("MAE", sum_, samples_);
+double ErrorMetric::eval() {
+  if (samples_ == 0) {
+    fail(ErrorKind::Value, "[{}] there is no figure before the first batch", name_);
+  }
+  return sum_ / static_cast<double>(samples_);
 }
 
-void MSE::update(const std::vector<Tensor>& inputs) {
-  sum_ += ops::sum(ops::square(difference("MSE", inputs))).item();
-  samples_ += inputs[0].size(0).value();
+Tensor MAE::errors(const Tensor& difference) const {
+  return ops::abs(difference);
 }
 
-double MSE::eval() {
-  return mean_of("MSE", sum_, samples_);
+Tensor MSE::errors(const Tensor& difference) const {
+  return ops::square(difference);
 }
 
 }  // namespace lamella::train

@@ -1,6 +1,8 @@
 // Metrics that count, for each class, what was predicted and what was so.
 #pragma once
 
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "lamella/train/metric.h"
@@ -91,28 +93,41 @@ class LAMELLA_API ConfusionMatrix : public Metric {
   std::vector<int64_t> counts_;
 };
 
-// The sum of |outputs - labels| by the number of samples (the first axis).
-class LAMELLA_API MAE : public Metric {
+// The errors of outputs against labels of the same shape: their sum by the number of samples (the
+// first axis).
+class LAMELLA_API ErrorMetric : public Metric {
  public:
   void clear() override { sum_ = 0, samples_ = 0; }
   void update(const std::vector<Tensor>& inputs) override;
   double eval() override;
 
+ protected:
+  explicit ErrorMetric(std::string name) : name_(std::move(name)) {}
+  // The error of each element from outputs - labels, in float64.
+  virtual Tensor errors(const Tensor& difference) const = 0;
+
  private:
+  std::string name_;
   double sum_ = 0;
   int64_t samples_ = 0;
 };
 
-// The sum of (outputs - labels)^2 by the number of samples.
-class LAMELLA_API MSE : public Metric {
+// |outputs - labels|.
+class LAMELLA_API MAE : public ErrorMetric {
  public:
-  void clear() override { sum_ = 0, samples_ = 0; }
-  void update(const std::vector<Tensor>& inputs) override;
-  double eval() override;
+  MAE() : ErrorMetric("MAE") {}
 
- private:
-  double sum_ = 0;
-  int64_t samples_ = 0;
+ protected:
+  Tensor errors(const Tensor& difference) const override;
+};
+
+// (outputs - labels)^2.
+class LAMELLA_API MSE : public ErrorMetric {
+ public:
+  MSE() : ErrorMetric("MSE") {}
+
+ protected:
+  Tensor errors(const Tensor& difference) const override;
 };
 
 }  // namespace lamella::train

@@ -1,8 +1,6 @@
 // When a figure no longer improves: stopping, and smaller steps.
 #include "lamella/train/plateau.h"
 
-#include <array>
-#include <charconv>
 #include <cmath>
 #include <cstdio>
 
@@ -52,13 +50,6 @@ void set_rate(const nn::Parameter& parameter, double rate) {
   parameter.set_data(Tensor::from_data(DType::Float32, {}, &single));
 }
 
-// A number as text that gives the same number again.
-std::string exact(double number) {
-  std::array<char, 32> text{};
-  const auto end = std::to_chars(text.data(), text.data() + text.size(), number).ptr;
-  return {text.data(), end};
-}
-
 }  // namespace
 
 Plateau::Plateau(std::string_view callback, PlateauOptions options, std::optional<double> baseline)
@@ -89,7 +80,7 @@ bool Plateau::follow(const CallbackParams& params) {
 
 std::map<std::string, std::string> Plateau::state() const {
   std::map<std::string, std::string> state{{"waited", std::to_string(waited_)}};
-  if (best_) state["best"] = exact(*best_);
+  if (best_) state["best"] = fmt::format("{}", *best_);
   return state;
 }
 

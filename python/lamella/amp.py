@@ -7,6 +7,7 @@ from lamella.nn import recurrent as _recurrent
 from lamella.nn import transformer as _transformer
 from lamella.nn.cell import layer
 from lamella.nn.parameter import Parameter
+from lamella.structures import rebuilt
 
 _amp = _native.amp
 
@@ -31,11 +32,9 @@ def _tensors(tree):
 
 def _mapped(function, tree):
     """The function of each tensor, in the same tuples, lists and dictionaries."""
-    if isinstance(tree, dict):
-        return {key: _mapped(function, part) for key, part in tree.items()}
-    if isinstance(tree, (tuple, list)):
-        parts = [_mapped(function, part) for part in tree]
-        return type(tree)(*parts) if hasattr(tree, "_fields") else type(tree)(parts)
+    if isinstance(tree, (tuple, list, dict)):
+        parts = tree.values() if isinstance(tree, dict) else tree
+        return rebuilt(tree, [_mapped(function, part) for part in parts])
     return function(tree) if isinstance(tree, Tensor) else tree
 
 

@@ -15,6 +15,13 @@ class Constant:
         self.value = value
 
 
+def rebuilt(value, items):
+    """A tuple (named or not), list or dictionary of the same kind with other items."""
+    if isinstance(value, dict):
+        return dict(zip(value, items, strict=True))
+    return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
+
+
 def flatten(value, name, into, like=None):
     """Appends the tensors of a structure; returns the structure with their places.
 
@@ -28,7 +35,7 @@ def flatten(value, name, into, like=None):
         items = [
             flatten(item, name, into, shapes[i] if shapes else None) for i, item in enumerate(value)
         ]
-        return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
+        return rebuilt(value, items)
     if isinstance(value, dict):
         given = isinstance(like, dict) and like.keys() == value.keys()
         keys = like if given else value
@@ -50,10 +57,8 @@ def restore(structure, tensors):
         return structure.value
     if isinstance(structure, int):
         return tensors[structure]
-    if isinstance(structure, dict):
-        return {key: restore(item, tensors) for key, item in structure.items()}
-    items = [restore(item, tensors) for item in structure]
-    return type(structure)(*items) if hasattr(structure, "_fields") else type(structure)(items)
+    items = structure.values() if isinstance(structure, dict) else structure
+    return rebuilt(structure, [restore(item, tensors) for item in items])
 
 
 def flat(value, name, like=None):

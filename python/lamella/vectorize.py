@@ -4,7 +4,7 @@ import functools
 
 from lamella import _native
 from lamella.nn.containers import CellList
-from lamella.structures import Constant, flat, flatten, restore
+from lamella.structures import Constant, flat, flatten, rebuilt, restore
 
 _o = _native.operators_by_name
 
@@ -37,12 +37,6 @@ def _paired(value, axes, what, name):
     return list(zip(value, axes, strict=True))
 
 
-def _like(value, items):
-    if isinstance(value, dict):
-        return dict(zip(value, items, strict=True))
-    return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
-
-
 def _take(value, axes, what, tensors, in_axes):
     """The structure of an argument; its tensors that have an axis are appended, and the axes."""
     if axes is None:
@@ -52,7 +46,7 @@ def _take(value, axes, what, tensors, in_axes):
         in_axes.extend([axes] * (len(tensors) - len(in_axes)))
         return structure
     pairs = _paired(value, axes, what, "in_axes")
-    return _like(
+    return rebuilt(
         value,
         [
             _take(item, axis, f"{what}[{i}]", tensors, in_axes)

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "tests/errors.h"
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -86,14 +87,10 @@ TEST(LossScale, IsCalledWithScaleAndOverflow) {
 }
 
 TEST(LossScale, SaysWhatIsWrong) {
-  const auto error = [](const std::function<void()>& function) -> std::string {
-    try {
-      function();
-    } catch (const Error& thrown) {
-      EXPECT_EQ(thrown.kind(), ErrorKind::Value);
-      return thrown.what();
-    }
-    return "no error";
+  const auto error = [](const auto& function) {
+    const Error thrown = error_of(function);
+    EXPECT_EQ(thrown.kind(), ErrorKind::Value);
+    return thrown.message();
   };
   for (const double bad : {0.5, 0.0, -4.0, 1e39, std::nan("")}) {
     EXPECT_THAT(error([&] { FixedLossScaleUpdate update(bad); }), HasSubstr("at least 1")) << bad;

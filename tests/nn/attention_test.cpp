@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "tests/errors.h"
 #include "tests/window_limits.h"
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -134,28 +135,19 @@ TEST(Attention, DropsTheSameWeightsInBothPasses) {
   EXPECT_EQ(elements(result.gradients[0]), sums);
 }
 
-std::string error_of(const std::function<void()>& function) {
-  try {
-    function();
-  } catch (const Error& error) {
-    return error.message();
-  }
-  return "no error";
-}
-
 TEST(Attention, SaysWhatIsWrong) {
   const Problem p(9);
-  EXPECT_THAT(error_of([&] { scaled_dot_product_attention(p.q, p.v, p.v); }),
+  EXPECT_THAT(message_of([&] { scaled_dot_product_attention(p.q, p.v, p.v); }),
               HasSubstr("query [B,H,T,D], key [B,H,S,D] and value [B,H,S,E] are expected"));
-  EXPECT_THAT(error_of([&] {
+  EXPECT_THAT(message_of([&] {
                 scaled_dot_product_attention(p.q, p.k, p.v, {.mask = ops::normal({2, 3, 1, 8})});
               }),
               HasSubstr("scaled_dot_product_attention"));
-  EXPECT_THAT(error_of([&] {
+  EXPECT_THAT(message_of([&] {
                 scaled_dot_product_attention(p.q, p.k, p.v, {.mask = ops::integers({9, 7}, 0, 2)});
               }),
               HasSubstr("mask must be bool or floats"));
-  EXPECT_THAT(error_of([] { MultiheadAttention(10, 3); }),
+  EXPECT_THAT(message_of([] { MultiheadAttention(10, 3); }),
               HasSubstr("num_heads must divide embed_dim, got 3 and 10"));
 }
 

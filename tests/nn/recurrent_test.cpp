@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "tests/errors.h"
 #include "tests/window_limits.h"
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -241,25 +242,18 @@ TEST_P(RecurrentLayers, KeepTheirBitsWhereverTheWindowIsCut) {
 
 TEST_P(RecurrentLayers, SayWhatIsWrong) {
   const auto layer = kind.layer({});
-  const auto error = [](const std::function<void()>& function) -> std::string {
-    try {
-      function();
-    } catch (const Error& e) {
-      return e.message();
-    }
-    return "no error";
-  };
   const Tensor x = ops::normal({kTurns, kBatch, kIn});
   const std::string name = kind.name;
-  EXPECT_THAT(error([&] { layer->run(ops::normal({kTurns, kIn})); }),
+  EXPECT_THAT(message_of([&] { layer->run(ops::normal({kTurns, kIn})); }),
               HasSubstr("[" + name + "] x must have 3 axes, the last of size 3"));
   const Tensors wide(layer->state_count(), ops::normal({1, kBatch, 7}));
-  EXPECT_THAT(error([&] { layer->run(x, wide); }),
+  EXPECT_THAT(message_of([&] { layer->run(x, wide); }),
               HasSubstr("[" + name + "] a state must have shape [1,2,4]"));
-  EXPECT_THAT(error([&] { layer->run(x, {}, ops::normal({kBatch})); }),
+  EXPECT_THAT(message_of([&] { layer->run(x, {}, ops::normal({kBatch})); }),
               HasSubstr("the lengths must be int32 or int64 of shape [2]"));
-  EXPECT_THAT(error([&] { kind.layer({.dropout = 1}); }), HasSubstr("dropout must be in [0, 1)"));
-  EXPECT_THAT(error([&] { kind.layer({.num_layers = 0}); }),
+  EXPECT_THAT(message_of([&] { kind.layer({.dropout = 1}); }),
+              HasSubstr("dropout must be in [0, 1)"));
+  EXPECT_THAT(message_of([&] { kind.layer({.num_layers = 0}); }),
               HasSubstr("num_layers must be at least 1"));
 }
 

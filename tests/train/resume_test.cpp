@@ -2,6 +2,7 @@
 #include <atomic>
 #include <fstream>
 
+#include "tests/errors.h"
 #include "tests/train/checkpoint_testing.h"
 #include <gmock/gmock.h>
 
@@ -284,27 +285,19 @@ TEST_F(ResumeTest, LeavesOutFilesThatCannotBeRead) {
 }
 
 TEST_F(ResumeTest, SaysWhatDoesNotMatch) {
-  const auto error = [](const std::function<void()>& function) -> std::string {
-    try {
-      function();
-    } catch (const Error& thrown) {
-      return thrown.what();
-    }
-    return "no error";
-  };
   const auto model = demanding_model();
   model->train(1, samples(), {.callbacks = {make_ref<ModelCheckpoint>("net", folder_.string())}});
   const auto plain = testing_support::model_of(network());
-  EXPECT_THAT(error([&] { resume(*plain->train_network(), path("net-1_5.ckpt")); }),
+  EXPECT_THAT(message_of([&] { resume(*plain->train_network(), path("net-1_5.ckpt")); }),
               HasSubstr("scale_sense: f32[] in the checkpoint, missing in the network"));
   const auto again = demanding_model();
   const RunState run = resume(*again->train_network(), path("net-1_5.ckpt"));
-  EXPECT_THAT(error([&] { again->train(2, samples()->batch(2), {.resume = run}); }),
+  EXPECT_THAT(message_of([&] { again->train(2, samples()->batch(2), {.resume = run}); }),
               HasSubstr("had 5 batches an epoch, the dataset has 3"));
   save_checkpoint(*network(), path("net.ckpt"));
-  EXPECT_THAT(error([&] { resume(*plain->train_network(), path("net.ckpt")); }),
+  EXPECT_THAT(message_of([&] { resume(*plain->train_network(), path("net.ckpt")); }),
               HasSubstr("not saved during training"));
-  EXPECT_THAT(error([&] { resume(*plain->train_network(), path("none.ckpt")); }),
+  EXPECT_THAT(message_of([&] { resume(*plain->train_network(), path("none.ckpt")); }),
               HasSubstr("none.ckpt"));
 }
 

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <set>
 
+#include "tests/errors.h"
 #include "tests/window_limits.h"
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -34,15 +35,6 @@ std::vector<float> elements(const Tensor& tensor) {
 
 Tensor zeros(const Shape& shape) {
   return ops::zeros_of({DType::Float32, Layout::RowMajor, shape});
-}
-
-std::string error_of(const std::function<void()>& function) {
-  try {
-    function();
-  } catch (const Error& error) {
-    return error.message();
-  }
-  return "no error";
 }
 
 TEST(Scan, CarriesAndStacks) {
@@ -313,10 +305,11 @@ TEST(Scan, KeepsItsBitsWhereverTheWindowIsCut) {
 TEST(Scan, SaysWhatIsWrong) {
   const Tensor x = vector({1, 2});
   const auto keep = [](const Tensors& carried, const Tensors&) { return ScanResult{carried, {}}; };
-  EXPECT_THAT(error_of([&] { (void)scan(keep, {x}, {}); }), HasSubstr("[scan] a length is needed"));
-  EXPECT_THAT(error_of([&] { (void)scan(keep, {x}, {x, vector({1, 2, 3})}); }),
+  EXPECT_THAT(message_of([&] { (void)scan(keep, {x}, {}); }),
+              HasSubstr("[scan] a length is needed"));
+  EXPECT_THAT(message_of([&] { (void)scan(keep, {x}, {x, vector({1, 2, 3})}); }),
               HasSubstr("does not fit a length of 2"));
-  EXPECT_THAT(error_of([&] {
+  EXPECT_THAT(message_of([&] {
                 (void)scan(
                     [](const Tensors& carried, const Tensors&) {
                       return ScanResult{{ops::concat({carried[0], carried[0]}, 0)}, {}};
@@ -324,7 +317,7 @@ TEST(Scan, SaysWhatIsWrong) {
                     {x}, {}, {.length = 2});
               }),
               HasSubstr("must give for what it carries (number 0)"));
-  EXPECT_THAT(error_of([&] {
+  EXPECT_THAT(message_of([&] {
                 (void)scan(
                     [](const Tensors& carried, const Tensors&) {
                       (void)ops::sum(carried[0]).item();
@@ -334,7 +327,7 @@ TEST(Scan, SaysWhatIsWrong) {
               }),
               HasSubstr("no elements that can be read"));
   const Tensor outside = vector({0, 0});
-  EXPECT_THAT(error_of([&] {
+  EXPECT_THAT(message_of([&] {
                 (void)scan(
                     [&](const Tensors& carried, const Tensors&) {
                       outside.assign(carried[0] + 1.0);
@@ -450,14 +443,14 @@ TEST(Scan, RefusesWhatBelongsToAnotherBody) {
   };
   const Tensor x = vector({1, 2}), good = x * 3.0;
   (void)scan(keep, {x}, {}, {.length = 2});
-  EXPECT_THAT(error_of([&] { (void)(kept + 1.0); }), HasSubstr("only what is returned exists"));
+  EXPECT_THAT(message_of([&] { (void)(kept + 1.0); }), HasSubstr("only what is returned exists"));
   EXPECT_THAT(elements(good), ElementsAre(3, 6));
 }
 
 TEST(Cond, SaysWhatIsWrong) {
   const Tensor x = vector({1, 2});
   const auto run = [&](const Tensor& condition, const Tensors& a, const Tensors& b) {
-    return error_of([&] { (void)cond(condition, [&] { return a; }, [&] { return b; }); });
+    return message_of([&] { (void)cond(condition, [&] { return a; }, [&] { return b; }); });
   };
   const Tensor holds = ops::greater(ops::sum(x), 0.0);
   EXPECT_THAT(run(x, {x}, {x}), HasSubstr("[cond] the condition must be one bool"));

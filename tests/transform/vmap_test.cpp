@@ -1,6 +1,7 @@
 // vmap against the loop over examples, in values, gradients and cost.
 #include "lamella/transform/vmap.h"
 
+#include "tests/errors.h"
 #include "tests/launch_count.h"
 #include "tests/window_limits.h"
 #include <gmock/gmock.h>
@@ -42,15 +43,6 @@ Tensor one_by_one(const std::function<Tensor(const Tensors&)>& function, const T
     results.push_back(function(examples));
   }
   return ops::stack(results, 0);
-}
-
-std::string error_of(const std::function<void()>& function) {
-  try {
-    function();
-  } catch (const Error& error) {
-    return error.message();
-  }
-  return "no error";
 }
 
 TEST(Vmap, TakesAndGivesExamplesAlongAnyAxis) {
@@ -295,26 +287,26 @@ TEST(Vmap, DrawsAnewInEveryTurnOfEveryExample) {
 TEST(Vmap, SaysWhichTensorDoesNotFit) {
   const Tensor x = floats({2, 3}, {1, 2, 3, 4, 5, 6}), y = floats({3}, {1, 2, 3});
   const auto sum = [](const Tensors& e) { return e[0] + e[1]; };
-  EXPECT_THAT(error_of([&] { vmap(sum, {x, y}); }),
+  EXPECT_THAT(message_of([&] { vmap(sum, {x, y}); }),
               HasSubstr("tensor 1 has 3 examples along its axis 0 (f32[3]), but tensor 0 has 2 "
                         "(f32[2,3])"));
-  EXPECT_THAT(error_of([&] { vmap(sum, {x, y}, {2, 0}); }),
+  EXPECT_THAT(message_of([&] { vmap(sum, {x, y}, {2, 0}); }),
               HasSubstr("in_axes of tensor 0 is 2, which is not one of the 2 axes of f32[2,3]"));
-  EXPECT_THAT(error_of([&] { vmap(sum, {x, y}, {0, 0, 0}); }),
+  EXPECT_THAT(message_of([&] { vmap(sum, {x, y}, {0, 0, 0}); }),
               HasSubstr("in_axes has 3 axes for 2 tensors"));
-  EXPECT_THAT(error_of([&] { vmap(sum, {x, y}, {kNotBatched}); }),
+  EXPECT_THAT(message_of([&] { vmap(sum, {x, y}, {kNotBatched}); }),
               HasSubstr("at least one must have an axis"));
   const ExampleFunction no_axis = [](const Tensors& e) {
     return ExampleResult{.tensors = {e[0]}, .out_axes = {kNotBatched}};
   };
-  EXPECT_THAT(error_of([&] { vmap(no_axis, {x}); }),
+  EXPECT_THAT(message_of([&] { vmap(no_axis, {x}); }),
               HasSubstr("out_axes of tensor 0 is None, but it differs from example to example"));
 }
 
 TEST(Vmap, RefusesToReadAnExample) {
   const Tensor x = floats({2}, {1, 2}), outside = floats({}, {3});
   const auto reads = [](const Tensors& e) { return e[0] * e[0].item(); };
-  EXPECT_THAT(error_of([&] { vmap(reads, {x}); }), HasSubstr("has no elements that can be read"));
+  EXPECT_THAT(message_of([&] { vmap(reads, {x}); }), HasSubstr("has no elements that can be read"));
   // What is the same for all examples has elements.
   const auto reads_outside = [&](const Tensors& e) { return e[0] * (outside * 2.0).item(); };
   EXPECT_THAT(elements(vmap(reads_outside, {x})), ElementsAre(6, 12));
@@ -322,7 +314,7 @@ TEST(Vmap, RefusesToReadAnExample) {
     outside.assign(e[0]);
     return e[0];
   };
-  EXPECT_THAT(error_of([&] { vmap(writes, {x}); }),
+  EXPECT_THAT(message_of([&] { vmap(writes, {x}); }),
               HasSubstr("a function in vmap cannot write a tensor of outside"));
 }
 
