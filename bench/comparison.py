@@ -5,7 +5,7 @@ import math
 import statistics
 from collections.abc import Sequence
 
-from sides import OUR_CPP, OUR_PYTHON, PEERS, Commands, Figure, alternate, running
+from sides import OUR_CPP, OUR_CPP_WITH_JIT, OUR_PYTHON, PEERS, Commands, Figure, alternate, running
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,7 +43,8 @@ class Comparison:
 
 
 CALLS = Comparison(
-    ["add_one_element", "chain_of_10", "chain_of_10_with_gradient", "window_of_3000"]
+    ["add_one_element", "chain_of_10", "chain_of_10_with_gradient", "window_of_3000"],
+    OUR_CPP_WITH_JIT,
 )
 CALLS_FROM_PYTHON = Comparison(CALLS.cases[:3], OUR_PYTHON)
 MEMORY_BOUND = Comparison(

@@ -1,5 +1,5 @@
-// The benchmark's cases in Lamella's C++ interface, dynamic mode. The protocol is in
-// bench/README.md.
+// The benchmark's cases in Lamella's C++ interface: dynamic mode, or some of them with --jit. The
+// protocol is in bench/README.md.
 #include <chrono>
 #include <cstring>
 #include <functional>
@@ -18,6 +18,7 @@
 #include "lamella/nn/container.h"
 #include "lamella/nn/convolution.h"
 #include "lamella/nn/dense.h"
+#include "lamella/nn/jit.h"
 #include "lamella/nn/loss.h"
 #include "lamella/nn/pooling.h"
 #include "lamella/nn/recurrent.h"
@@ -64,17 +65,24 @@ Tensor ten_operations(Tensor x, const Tensor& y) {
   return x;
 }
 
-Call chain_of_10() {
-  const Tensor x = randn({64}), y = randn({64});
-  return [=] { (void)ten_operations(x, y).data(); };
+std::vector<Tensor> result_of_chain(const std::vector<Tensor>& given) {
+  return {ten_operations(given[0], given[1])};
 }
 
-Call chain_of_10_with_gradient() {
-  const Tensor x = randn({64}), y = randn({64});
-  return [=] {
-    const Tensor wrt[] = {x};
-    (void)grad([&] { return ops::sum(ten_operations(x, y)); }, wrt)[0].data();
-  };
+std::vector<Tensor> gradient_of_chain(const std::vector<Tensor>& given) {
+  return grad([&] { return ops::sum(ten_operations(given[0], given[1])); },
+              std::span(given).first(1));
+}
+
+// The function's first result on 64 numbers each, read.
+Call read_result(const nn::Jit::Function& function) {
+  const std::vector<Tensor> given = {randn({64}), randn({64})};
+  return [=] { (void)function(given)[0].data(); };
+}
+
+Call read_result_with_jit(const nn::Jit::Function& function) {
+  const auto jit = std::make_shared<nn::Jit>(function);
+  return read_result([=](const std::vector<Tensor>& given) { return (*jit)(given); });
 }
 
 // Value and gradient of `function` at `wrt` under a random cotangent, both computed.
@@ -266,8 +274,8 @@ Call window_of_3000() {
 std::map<std::string, Case> all_cases() {
   std::map<std::string, Case> cases = {
       {"add_one_element", add_one_element},
-      {"chain_of_10", chain_of_10},
-      {"chain_of_10_with_gradient", chain_of_10_with_gradient},
+      {"chain_of_10", [] { return read_result(result_of_chain); }},
+      {"chain_of_10_with_gradient", [] { return read_result(gradient_of_chain); }},
       {"window_of_3000", window_of_3000},
       {"lenet_step", lenet_step},
       {"mlp_step", mlp_step},
@@ -308,6 +316,13 @@ std::map<std::string, Case> all_cases() {
   add_matmul(32, 1024, 4096);
   add_matmul(4096, 64, 4096);
   return cases;
+}
+
+std::map<std::string, Case> jit_cases() {
+  return {
+      {"chain_of_10", [] { return read_result_with_jit(result_of_chain); }},
+      {"chain_of_10_with_gradient", [] { return read_result_with_jit(gradient_of_chain); }},
+  };
 }
 
 // The case of a name; nothing if there is none. "copy_<bytes>" exists for every number.
@@ -392,7 +407,12 @@ void serve(const std::map<std::string, Case>& cases) {
 
 int main(int argc, char** argv) {
   try {
-    const auto cases = all_cases();
+    const bool jit = argc > 1 && std::string(argv[1]) == "--jit";
+    if (jit) {
+      --argc;
+      ++argv;
+    }
+    const auto cases = jit ? jit_cases() : all_cases();
     if (argc == 2 && std::string(argv[1]) == "--serve") {
       serve(cases);
       return 0;

@@ -25,6 +25,10 @@ SETTLE_SECONDS = 0.02
 Commands = Mapping[str, Sequence[str]]
 
 OUR_CPP: Commands = {"Lamella": [str(ROOT / "build/release/bench/lamella_cases")]}
+OUR_CPP_WITH_JIT: Commands = {
+    **OUR_CPP,
+    "Lamella jit": [str(ROOT / "build/release/bench/lamella_cases"), "--jit"],
+}
 OUR_PYTHON: Commands = {
     "Lamella": [str(PYTHON), str(ROOT / "bench/lamella_cases.py")],
     "Lamella jit": [str(PYTHON), str(ROOT / "bench/lamella_cases.py"), "--jit"],

@@ -29,6 +29,9 @@ class LAMELLA_API Object {
 
   void retain() const;
   void release() const;
+  // Whether references are counted: a variable of the program that nobody refers to has none, and
+  // holding it would end with its destruction.
+  bool is_held() const { return state_.load(std::memory_order_relaxed) != 1; }
   // Hands the references held so far over to `owner`, once: it is retained for each. From then on
   // the owner destroys this object when it dies itself.
   void hand_over(void* owner);

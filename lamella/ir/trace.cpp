@@ -2,6 +2,7 @@
 #include "lamella/ir/trace.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "lamella/ir/window.h"
 
@@ -172,6 +173,43 @@ void Tracer::drop_unused() {
   }
   std::reverse(kept.begin(), kept.end());
   trace_->steps_ = std::move(kept);
+}
+
+namespace {
+
+// Whether two constants of traces are the same number, or tensors with the same bytes.
+bool same_constant(const Ref<Value>& a, const Ref<Value>& b) {
+  if (!a || !b) return !a && !b;
+  if (a->type() != b->type() || a->is_number() != b->is_number()) return false;
+  if (a->is_number()) {
+    return a->state() == b->state() && a->scalar_bits() == b->scalar_bits() &&
+           a->size_expression() == b->size_expression();
+  }
+  const Buffer &left = a->buffer(), &right = b->buffer();
+  return left.size == right.size &&
+         (left.size == 0 ||
+          std::memcmp(left.data(), right.data(), static_cast<size_t>(left.size)) == 0);
+}
+
+bool same_attributes(const Ref<const Attributes>& a, const Ref<const Attributes>& b) {
+  return a.get() == b.get() || (a && b && *a == *b);
+}
+
+}  // namespace
+
+bool Trace::same_as(const Trace& other) const {
+  const auto same_step = [](const Step& a, const Step& b) {
+    return a.kind == b.kind && a.given == b.given && a.results == b.results &&
+           a.place.argument == b.place.argument && a.place.storage == b.place.storage &&
+           a.operation.op == b.operation.op &&
+           same_attributes(a.operation.attributes, b.operation.attributes) &&
+           a.operation.operand_types == b.operation.operand_types;
+  };
+  return std::ranges::equal(steps_, other.steps_, same_step) &&
+         std::ranges::equal(constants_, other.constants_, same_constant) &&
+         std::ranges::equal(outputs_, other.outputs_, [](const Output& a, const Output& b) {
+           return a.slot == b.slot && a.same_as == b.same_as;
+         });
 }
 
 std::vector<Tensor> Trace::replay(std::span<const Ref<Storage>> arguments) const {

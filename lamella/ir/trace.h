@@ -30,6 +30,10 @@ class LAMELLA_API Trace : public RefCounted<Trace> {
   // and gives a new tensor for each output. Types of arguments must be those it was traced with.
   std::vector<Tensor> replay(std::span<const Ref<Storage>> arguments) const;
 
+  // Whether the other one reads, writes and records the same, with the same numbers and host
+  // functions in the same places. What the host functions do is not compared.
+  bool same_as(const Trace& other) const;
+
   // The number of operations recorded by a replay.
   size_t size() const { return operations_; }
 

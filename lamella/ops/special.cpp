@@ -26,10 +26,20 @@ LAMELLA_OP(erfc, (Operand x),
     .accepts = kFloats, .promotion = Promotion::Float, .infer = infer::same,
     .lower = tile_opcode<Opcode::Erfc>(),
     .vjp = vjp([](VjpCall& call) {
-      call.give(0, call.cotangent() * (ops::exp(-ops::square(call.operand(0))) * -kTwoBySqrtPi));
+      call.give(0, call.cotangent() * (ops::gaussian(call.operand(0)) * -kTwoBySqrtPi));
     }),
     .batch = batch::elementwise,
     .reference = numpy("erfc(x)", 4), .cost = Cost{16}, .samples = Samples{"randn(3, 5)"})
+
+LAMELLA_OP(gaussian, (Operand x),
+    .doc = "exp(-x^2), exact far from 0, where the rounded square would not do.",
+    .accepts = kFloats, .promotion = Promotion::Float, .infer = infer::same,
+    .lower = tile_opcode<Opcode::Gaussian>(),
+    .vjp = vjp([](VjpCall& call) {
+      call.give(0, call.cotangent() * (call.operand(0) * call.result() * -2.0));
+    }),
+    .batch = batch::elementwise,
+    .reference = numpy("np.exp(-x * x)", 4), .cost = Cost{14}, .samples = Samples{"randn(3, 5)"})
 
 LAMELLA_OP(asin, (Operand x),
     .doc = "The angle in [-pi/2, pi/2] whose sine is x; NaN outside [-1, 1].",

@@ -195,7 +195,7 @@ LAMELLA_OP(erf, (Operand x),
     .accepts = kFloats, .promotion = Promotion::Float, .infer = infer::same,
     .lower = tile_opcode<Opcode::Erf>(),
     .vjp = vjp([](VjpCall& call) {
-      call.give(0, call.cotangent() * (ops::exp(-ops::square(call.operand(0))) * kTwoBySqrtPi));
+      call.give(0, call.cotangent() * (ops::gaussian(call.operand(0)) * kTwoBySqrtPi));
     }),
     .batch = batch::elementwise,
     .reference = numpy("erf(x)", 2), .cost = Cost{14}, .samples = Samples{"randn(3, 5)"})

@@ -208,8 +208,9 @@ Tensors called_at_each_replay(nn::Cell& owner, const Tensors& operands,
   if (tracer == nullptr) return function(operands);
   std::vector<Ref<Value>> given;
   for (const Tensor& operand : operands) given.push_back(operand.value());
+  Ref<nn::Cell> held(owner.is_held() ? &owner : nullptr);
   tracer->called(
-      [function, held = Ref<nn::Cell>(&owner),
+      [function, held = std::move(held),
        line = current_call_site()](std::span<const Ref<Value>> values) {
         const CallSiteScope site(line);
         Tensors again;

@@ -153,7 +153,8 @@ class LAMELLA_API Optimizer : public nn::Layer {
 
 // Calls `function`, and if a trace is being recorded, again at each of its replays: for steps whose
 // numbers and decisions a trace cannot hold. Its results are no operands of what is traced, and
-// the trace keeps `owner`, whose function it is, alive.
+// the trace keeps `owner`, whose function it is, alive (unless it is a variable, which must live
+// on).
 LAMELLA_API Tensors called_at_each_replay(nn::Cell& owner, const Tensors& operands,
                                           const std::function<Tensors(const Tensors&)>& function);
 

@@ -292,15 +292,17 @@ void Executable::launch_heard(Instance& sized, size_t batch, const RunContext& c
 void Executable::launch(Instance& sized, size_t number, const RunContext& context) const {
   ++counters().launches;
   const Instance::Batch& batch = sized.batches[number];
-  const Step& step = steps_[batch.front()];
-  const Instance::StepArguments& first = sized.steps[batch.front()];
-  char* scratch = first.scratch_bytes > 0 ? context.arena + first.scratch_offset : nullptr;
+  const Step& step = steps_[batch.steps.front()];
+  const Instance::StepArguments& first = sized.steps[batch.steps.front()];
+  const auto scratch_of = [&](const Instance::StepArguments& arguments) {
+    return arguments.scratch_bytes > 0 ? context.arena + arguments.scratch_offset : nullptr;
+  };
   if (step.kernel != nullptr) {
     const std::span<const TensorView> views = first.views;
     const KernelCall call{*step.kernel,
                           views.first(step.operand_count),
                           views.subspan(step.operand_count),
-                          {scratch, first.scratch_bytes}};
+                          {scratch_of(first), first.scratch_bytes}};
     try {
       if (step.control != nullptr) {
         step.control->run(call, context.bindings, context.interruption);
@@ -310,15 +312,24 @@ void Executable::launch(Instance& sized, size_t number, const RunContext& contex
     } catch (const Error& error) {
       throw error.location().known() ? error : error.at(context.recorded.line_of(*step.kernel));
     }
-  } else if (batch.size() == 1) {
-    step.code->run(first.launch, scratch);
+  } else if (batch.steps.size() == 1) {
+    step.code->run(first.launch, scratch_of(first));
+  } else if (batch.by_blocks) {
+    std::vector<tile::PreparedLaunch> launches;
+    for (const size_t i : batch.steps) {
+      const Instance::StepArguments& arguments = sized.steps[i];
+      launches.push_back({steps_[i].code.get(), &arguments.launch, scratch_of(arguments)});
+    }
+    tile::Kernel::run_by_blocks(launches);
   } else {
-    sized.batch_launches.resize(batch.size());
-    for (size_t i = 0; i < batch.size(); ++i)
-      std::swap(sized.batch_launches[i], sized.steps[batch[i]].launch);
+    const auto swap_launches = [&] {
+      for (size_t i = 0; i < batch.steps.size(); ++i)
+        std::swap(sized.batch_launches[i], sized.steps[batch.steps[i]].launch);
+    };
+    sized.batch_launches.resize(batch.steps.size());
+    swap_launches();
     step.code->run_all(sized.batch_launches);
-    for (size_t i = 0; i < batch.size(); ++i)
-      std::swap(sized.batch_launches[i], sized.steps[batch[i]].launch);
+    swap_launches();
   }
 }
 

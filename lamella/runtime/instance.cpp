@@ -2,6 +2,7 @@
 #include "lamella/runtime/instance.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "lamella/ops/opdef.h"
 
@@ -23,6 +24,7 @@ class InstanceBuilder {
     made_->slot_data.assign(source_.slots.size(), nullptr);
     for (const Step& step : source_.steps) made_->steps.push_back(arguments_of(step));
     share_memory();
+    find_blocks();
     plan_memory();
     batch_launches();
     return std::move(made_);
@@ -139,6 +141,68 @@ class InstanceBuilder {
     return dies && owned && fitting && same_size && same_places && read_once;
   }
 
+  // ---- Steps that run by blocks of rows ----
+
+  // Joins programs of columns with the program of rows before them where they can run in turn on
+  // each block.
+  void find_blocks() {
+    leader_.resize(source_.steps.size());
+    std::iota(leader_.begin(), leader_.end(), size_t{0});
+    for (size_t i = 1; i < source_.steps.size(); ++i) {
+      const size_t leader = leader_[i - 1];
+      if (meets_columns(leader, i) && reads_own_rows(leader, i)) leader_[i] = leader;
+    }
+  }
+
+  bool meets_columns(size_t rows, size_t columns) const {
+    const Step &leader = source_.steps[rows], &follower = source_.steps[columns];
+    return leader.kernel == nullptr && follower.kernel == nullptr &&
+           leader.code->meets_columns(made_->steps[rows].launch.extents, *follower.code,
+                                      made_->steps[columns].launch.extents);
+  }
+
+  // Whether what a step has in common with the steps [first, step) lies, row by row, where they
+  // write it.
+  bool reads_own_rows(size_t first, size_t step) const {
+    for (size_t earlier = first; earlier < step; ++earlier) {
+      const auto &left = source_.steps[earlier].buffers, &right = source_.steps[step].buffers;
+      for (size_t i = 0; i < left.size(); ++i) {
+        for (size_t j = 0; j < right.size(); ++j) {
+          if (conflict(earlier, i, step, j) &&
+              !(left[i].access == tile::Access::Write && right[j].access == tile::Access::Read &&
+                same_rows(earlier, i, step, j))) {
+            return false;
+          }
+        }
+      }
+    }
+    return true;
+  }
+
+  // Whether buffer i of step a and buffer j of step b are in one slot that one of them writes.
+  bool conflict(size_t a, size_t i, size_t b, size_t j) const {
+    const int left = made_->steps[a].pointers[i].slot, right = made_->steps[b].pointers[j].slot;
+    const bool written = source_.steps[a].buffers[i].access == tile::Access::Write ||
+                         source_.steps[b].buffers[j].access == tile::Access::Write;
+    return written && left >= 0 && right >= 0 &&
+           made_->memory_of(static_cast<size_t>(left)) ==
+               made_->memory_of(static_cast<size_t>(right));
+  }
+
+  // Whether two buffers have the same elements in each row, and no two rows have one in common.
+  bool same_rows(size_t a, size_t i, size_t b, size_t j) const {
+    const StepBuffer &left = source_.steps[a].buffers[i], &right = source_.steps[b].buffers[j];
+    const auto& strides = made_->steps[a].launch.buffers[i].strides;
+    return left.base == right.base && left.offset == right.offset && left.dtype == right.dtype &&
+           strides == made_->steps[b].launch.buffers[j].strides &&
+           std::none_of(strides.begin(), strides.end() - 1, [](int64_t s) { return s == 0; });
+  }
+
+  // The step in whose place a step runs.
+  int time_of(int step) const {
+    return step < 0 ? step : static_cast<int>(leader_[static_cast<size_t>(step)]);
+  }
+
   // Temporaries and scratch memory in one arena; memory taken over lives as long as its last user.
   void plan_memory() {
     const size_t slot_count = source_.slots.size();
@@ -150,17 +214,22 @@ class InstanceBuilder {
       const Slot& owner = source_.slots[memory];
       if (owner.input >= 0 || owner.output) continue;
       const auto [entry, fresh] = place_of.try_emplace(memory, planned.size());
-      if (fresh) planned.push_back({made_->slot_bytes[memory], owner.first_step, owner.last_step});
+      if (fresh) {
+        planned.push_back(
+            {made_->slot_bytes[memory], time_of(owner.first_step), time_of(owner.last_step)});
+      }
       PlannedSlot& plan = planned[entry->second];
       const Slot& user = source_.slots[slot];
-      plan.first_step = std::min(plan.first_step, user.first_step);
-      plan.last_step = std::max({plan.last_step, user.last_step, user.first_step});
+      plan.first_step = std::min(plan.first_step, time_of(user.first_step));
+      plan.last_step =
+          std::max({plan.last_step, time_of(user.last_step), time_of(user.first_step)});
       place[slot] = entry->second;
     }
     const size_t first_scratch = planned.size();
     for (size_t i = 0; i < made_->steps.size(); ++i) {
       const int64_t bytes = made_->steps[i].scratch_bytes;
-      if (bytes > 0) planned.push_back({bytes, static_cast<int>(i), static_cast<int>(i)});
+      const int time = time_of(static_cast<int>(i));
+      if (bytes > 0) planned.push_back({bytes, time, time});
     }
     made_->arena = plan_arena(planned);
     made_->arena_offset.assign(slot_count, -1);
@@ -238,10 +307,10 @@ class InstanceBuilder {
     const bool movable = !writes_arena(step);
     for (size_t b = made_->batches.size(); b-- > 0;) {
       Instance::Batch& batch = made_->batches[b];
-      for (size_t other : batch) {
+      for (size_t other : batch.steps) {
         if (depend(other, step)) return nullptr;
       }
-      const size_t first = batch.front();
+      const size_t first = batch.steps.front();
       if (source_.steps[first].code.get() == source_.steps[step].code.get() &&
           made_->steps[first].scratch_bytes == 0) {
         return &batch;
@@ -255,15 +324,18 @@ class InstanceBuilder {
   void batch_launches() {
     bool donated_written = false;
     for (size_t i = 0; i < source_.steps.size(); ++i) {
-      if (Instance::Batch* batch = batch_to_join(i)) {
-        batch->push_back(i);
+      if (leader_[i] != i) {
+        made_->batches.back().steps.push_back(i);
+        made_->batches.back().by_blocks = true;
+      } else if (Instance::Batch* batch = batch_to_join(i)) {
+        batch->steps.push_back(i);
       } else {
-        made_->batches.push_back({i});
+        made_->batches.push_back({.steps = {i}});
       }
     }
     for (size_t b = 0; b < made_->batches.size() && !donated_written; ++b) {
       made_->last_interruptible_batch = b;
-      for (size_t step : made_->batches[b])
+      for (size_t step : made_->batches[b].steps)
         donated_written = donated_written || writes_donated(step);
     }
   }
@@ -276,6 +348,7 @@ class InstanceBuilder {
   const std::vector<bool>& donated_;
   std::unique_ptr<Instance> made_ = std::make_unique<Instance>();
   std::unordered_map<const Value*, int> numbers_;
+  std::vector<size_t> leader_;  // by step: the first one of those it runs by blocks with
 };
 
 }  // namespace

@@ -54,8 +54,12 @@ struct Instance {
     int64_t scratch_bytes = 0;
     int64_t scratch_offset = -1;  // in the arena
   };
-  // Steps that run at once: one, or launches of one kernel as one parallel loop.
-  using Batch = std::vector<size_t>;
+  // Steps that run as one parallel loop: launches of one kernel, or a program of rows and programs
+  // of columns in turn, block by block.
+  struct Batch {
+    std::vector<size_t> steps;
+    bool by_blocks = false;
+  };
 
   std::vector<StepArguments> steps;
   std::vector<Batch> batches;

@@ -68,7 +68,7 @@ LaunchWork work_of(std::span<const Step> steps, const Instance& sized, const Ins
                    std::span<const int64_t> bindings) {
   LaunchWork work;
   double flops = 0;
-  for (const size_t step : batch) {
+  for (const size_t step : batch.steps) {
     work.bytes += bytes_of(steps[step], sized.steps[step]);
     for (const Node* node : steps[step].nodes) {
       work.parts.push_back({.node = node, .flops = flops_of(*node, bindings)});

@@ -43,6 +43,7 @@ constexpr std::array<OpcodeInfo, kOpcodeCount> kTable = {{
     {"tanh", Same, 1, false, false, true},
     {"erf", Same, 1, false, false, true},
     {"erfc", Same, 1, false, false, true},
+    {"gaussian", Same, 1, false, false, true},
     {"sigmoid", Same, 1, false, false, true},
     {"softplus", Same, 1, false, false, true},
     {"isnan", Predicate, 1, false, false, true},

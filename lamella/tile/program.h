@@ -64,6 +64,7 @@ enum class Opcode : uint8_t {
   Tanh,
   Erf,
   Erfc,
+  Gaussian,  // exp(-x^2)
   Sigmoid,
   Softplus,
   IsNan,

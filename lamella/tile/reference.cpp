@@ -112,6 +112,8 @@ Real real_operation(Opcode opcode, Real a, Real b, Real c) {
       return std::erf(a);
     case Opcode::Erfc:
       return std::erfc(a);
+    case Opcode::Gaussian:
+      return std::exp(-a * a);
     case Opcode::Sigmoid:
       return sigmoid(a);
     case Opcode::Softplus:

@@ -63,6 +63,7 @@ class Fuser {
 
   Fusion run() {
     number_values();
+    find_column_terms();
     for (size_t i = 0; i < graph_.nodes.size(); ++i) {
       Node* node = graph_.nodes[i].get();
       position_ = i;
@@ -96,6 +97,35 @@ class Fuser {
     }
     fusion_.placed_.resize(next);
     group_of_.assign(next, -1);
+  }
+
+  // Finds the elements that are made only to be summed over outer axes.
+  void find_column_terms() {
+    column_term_.assign(group_of_.size(), true);
+    const auto exclude = [&](const Value* value) {
+      if (!value->is_number()) column_term_[value->mark] = false;
+    };
+    for (const Ref<Value>& output : graph_.outputs) exclude(output.get());
+    for (auto node = graph_.nodes.rbegin(); node != graph_.nodes.rend(); ++node) {
+      for (const Ref<Value>& operand : (*node)->operands()) {
+        if (operand->is_number() || !feeds_columns(**node, *operand)) exclude(operand.get());
+      }
+    }
+  }
+  bool feeds_columns(const Node& node, const Value& operand) const {
+    switch (opdef(node).lowering().kind) {
+      case LoweringKind::Tile:
+        return column_term_[node.result()->mark] &&
+               node.result()->type().shape == operand.type().shape;
+      case LoweringKind::Reduction:
+        return reduction_form(node) == tile::Reduction::Columns;
+      default:
+        return false;
+    }
+  }
+  static tile::Reduction reduction_form(const Node& node) {
+    const ReductionSteps steps = reduction_steps(node.operand(0)->type(), node.attribute<Axes>(0));
+    return steps.inner.empty() ? tile::Reduction::Columns : tile::Reduction::Rows;
   }
 
   // The working group that makes a value; -1 for inputs, numbers and the results of views.
@@ -342,6 +372,7 @@ class Fuser {
     // The most recent producer first: it is the likeliest to share the domain.
     std::vector<int> candidates = from;
     std::sort(candidates.rbegin(), candidates.rend());
+    std::erase_if(candidates, [&](int group) { return better_beside(*node, group); });
     // Producers that can become one group with a candidate are taken in if the node then fits.
     for (int candidate : candidates) {
       std::vector<int> allies;
@@ -365,6 +396,18 @@ class Fuser {
     const auto placed = fits(number, *node, external, {});
     LAMELLA_CHECK(placed.has_value());
     join(number, node, *placed, external, from);
+  }
+
+  // Whether a term of a sum over columns does better outside the rows it reads: a column cannot be
+  // summed in their group, and from one value a row the term is made again where it is summed,
+  // which spares writing and reading it.
+  bool better_beside(const Node& node, int group) {
+    if (at(group).group.reduction != tile::Reduction::Rows || !column_term_[node.result()->mark])
+      return false;
+    return std::all_of(node.operands().begin(), node.operands().end(), [&](const auto& operand) {
+      const Value* base = resolve_views(operand.get()).base;
+      return group_of(base) != group || !fusion_.placed(base).full;
+    });
   }
 
   // Puts the node into a group over the same elements that reads from one of the same groups.
@@ -470,9 +513,7 @@ class Fuser {
     const ViewedValue viewed = resolve_views(operand);
     const std::vector<int> from = producers(*node);
     const Axes& axes = node->attribute<Axes>(0);
-    const ReductionSteps steps = reduction_steps(type, axes);
-    const tile::Reduction form =
-        steps.inner.empty() ? tile::Reduction::Columns : tile::Reduction::Rows;
+    const tile::Reduction form = reduction_form(*node);
     const int producer = group_of(viewed.base);
     if (producer >= 0 && !is_index(*viewed.base) && at(producer).kernel == nullptr &&
         try_reduce_in(producer, node, viewed, form, from)) {
@@ -642,7 +683,8 @@ class Fuser {
   Fusion fusion_;
   std::vector<WorkingGroup> groups_;
   std::vector<int> merged_into_;
-  std::vector<int> group_of_;  // by Value::mark, before merging
+  std::vector<int> group_of_;      // by Value::mark, before merging
+  std::vector<bool> column_term_;  // by Value::mark
   size_t position_ = 0;
 };
 

@@ -25,22 +25,29 @@ Bytes bytes_of(const Tensor& tensor) {
   return Bytes(first, first + element_count(tensor.shape()).value() * size_of(tensor.dtype()));
 }
 
+// What a program computes with: few rows, or so many that programs run by blocks of them.
+struct Kind {
+  DType dtype;
+  int64_t rows;
+};
+
 // One random program over tensors of a few shapes that broadcast to each other.
 class Program {
  public:
-  Program(uint32_t seed, DType dtype) : random_(seed), dtype_(dtype) {}
+  Program(uint32_t seed, Kind kind) : random_(seed), kind_(kind) {}
 
   std::vector<Tensor> run(int64_t window, bool read_now_and_then) {
     const testing_support::ScopedWindowLimits limits({.fixed = window});
     std::mt19937 reads(99);
     std::vector<Tensor> values;
-    for (const Shape& shape : {Shape{5, 67}, Shape{67}, Shape{5, 1}, Shape{5, 67}}) {
+    const Dim rows = kind_.rows;
+    for (const Shape& shape : {Shape{rows, 67}, Shape{67}, Shape{rows, 1}, Shape{rows, 67}}) {
       std::vector<float> elements;
       const int64_t count = element_count(shape).value();
       for (int64_t i = 0; i < count; ++i) {
         elements.push_back(std::uniform_real_distribution<float>(-2, 2)(random_));
       }
-      values.push_back(ops::cast(Tensor::from_vector<float>(shape, elements), dtype_));
+      values.push_back(ops::cast(Tensor::from_vector<float>(shape, elements), kind_.dtype));
     }
     for (int step = 0; step < 40; ++step) {
       values.push_back(next(values));
@@ -98,10 +105,10 @@ class Program {
   }
 
   std::mt19937 random_;
-  DType dtype_;
+  Kind kind_;
 };
 
-class RandomPrograms : public testing::TestWithParam<DType> {};
+class RandomPrograms : public testing::TestWithParam<Kind> {};
 
 TEST_P(RandomPrograms, GiveTheSameBitsForEveryWindow) {
   for (uint32_t seed = 1; seed <= 10; ++seed) {
@@ -151,8 +158,13 @@ TEST(Launches, OfOneKernelKeepToTheArenasTurns) {
   for (int i = 0; i < 50; ++i) ASSERT_EQ(product(true), expected) << "turn " << i;
 }
 
-INSTANTIATE_TEST_SUITE_P(DTypes, RandomPrograms, testing::Values(DType::Float32, DType::BFloat16),
-                         [](const auto& instance) { return std::string(name(instance.param)); });
+INSTANTIATE_TEST_SUITE_P(Kinds, RandomPrograms,
+                         testing::Values(Kind{DType::Float32, 5}, Kind{DType::BFloat16, 5},
+                                         Kind{DType::Float32, 300}),
+                         [](const auto& instance) {
+                           return fmt::format("{}_{}_rows", name(instance.param.dtype),
+                                              instance.param.rows);
+                         });
 
 }  // namespace
 }  // namespace lamella

@@ -89,10 +89,11 @@ void expect_accurate(Opcode opcode, DType dtype, std::vector<Array> inputs, doub
 }
 
 constexpr std::array kFunctions = {
-    Opcode::Sqrt,  Opcode::Rsqrt,   Opcode::Reciprocal, Opcode::Exp,  Opcode::Expm1, Opcode::Log,
-    Opcode::Log1p, Opcode::Log2,    Opcode::Sin,        Opcode::Cos,  Opcode::Tan,   Opcode::Asin,
-    Opcode::Acos,  Opcode::Atan,    Opcode::Sinh,       Opcode::Cosh, Opcode::Tanh,  Opcode::Erf,
-    Opcode::Erfc,  Opcode::Sigmoid, Opcode::Softplus};
+    Opcode::Sqrt,    Opcode::Rsqrt,   Opcode::Reciprocal, Opcode::Exp,  Opcode::Expm1,
+    Opcode::Log,     Opcode::Log1p,   Opcode::Log2,       Opcode::Sin,  Opcode::Cos,
+    Opcode::Tan,     Opcode::Asin,    Opcode::Acos,       Opcode::Atan, Opcode::Sinh,
+    Opcode::Cosh,    Opcode::Tanh,    Opcode::Erf,        Opcode::Erfc, Opcode::Gaussian,
+    Opcode::Sigmoid, Opcode::Softplus};
 
 class Accuracy : public testing::TestWithParam<Opcode> {};
 INSTANTIATE_TEST_SUITE_P(Tile, Accuracy, testing::ValuesIn(kFunctions),

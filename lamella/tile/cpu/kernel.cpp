@@ -3,6 +3,8 @@
 #include "lamella/tile/cpu/kernel.h"
 
 #include <algorithm>
+#include <deque>
+#include <ranges>
 #include <vector>
 
 #include "lamella/base/error.h"
@@ -49,7 +51,9 @@ class KernelRun {
         arguments_(code.program, code.layout, launch),
         scratch_(static_cast<char*>(scratch)),
         length_(launch.extents.back()),
-        rows_(product(std::span(launch.extents).first(launch.extents.size() - 1))) {}
+        rows_(product(std::span(launch.extents).first(launch.extents.size() - 1))) {
+    if (code.program.reduction == Reduction::Columns) cut_columns(launch.extents);
+  }
 
   void elementwise() const {
     if (rows_ == 0 || length_ == 0) return;
@@ -101,38 +105,51 @@ class KernelRun {
     }
   }
 
-  void columns(std::span<const int64_t> extents) const {
-    const auto kept = static_cast<size_t>(code_.program.outer_rank - code_.program.reduced_rank);
-    const int64_t batches = product(extents.first(kept));
-    const int64_t reduced = product(extents.subspan(kept, extents.size() - 1 - kept));
-    const int64_t blocks = ceil_divide(reduced, 64);
-    // A task is one block of rows by one slice of columns; slices keep accumulators in cache.
-    const int threads = thread_count();
-    int64_t slice = std::min<int64_t>(round_up(std::max<int64_t>(length_, 1), 64), 2048);
-    while (slice > 256 && batches * blocks * ceil_divide(length_, slice) < 2 * threads) slice /= 2;
-    slice = round_up(slice, 64);
-    const int64_t slices = std::max<int64_t>(ceil_divide(length_, slice), 1);
-    const auto range = [&](int64_t number) {
-      const int64_t begin = number * slice;
-      return std::pair(begin, std::min(length_, begin + slice));
-    };
+  void columns() const {
+    const int64_t blocks = row_blocks(), slices = slice_count();
     const double element_time = code_.nanoseconds_per_element;
-    const double task_time = element_time * static_cast<double>(std::min<int64_t>(reduced, 64) *
-                                                                std::min(slice, length_));
-    parallel(batches * blocks * slices, grain_of(task_time), [&](int64_t begin, int64_t end) {
+    const double task_time = element_time * static_cast<double>(std::min<int64_t>(reduced_, 64) *
+                                                                std::min(slice_, length_));
+    parallel(batches_ * blocks * slices, grain_of(task_time), [&](int64_t begin, int64_t end) {
       for (int64_t task = begin; task < end; ++task) {
-        const auto [first, last] = range(task % slices);
-        code_.column_block(arguments_.words(), task / slices / blocks, task / slices % blocks,
-                           first, last, scratch_);
+        reduce_block(task / slices / blocks, task / slices % blocks, task % slices);
       }
     });
-    const double finish_time = 0.2 * static_cast<double>((blocks + 1) * std::min(slice, length_));
-    parallel(batches * slices, grain_of(finish_time), [&](int64_t begin, int64_t end) {
-      for (int64_t task = begin; task < end; ++task) {
-        const auto [first, last] = range(task % slices);
-        code_.column_finish(arguments_.words(), task / slices, first, last, scratch_);
+    finish_columns();
+  }
+
+  static bool can_run_by_blocks(const Kernel::Code& rows, std::span<const int64_t> extents,
+                                const Kernel::Code& columns,
+                                std::span<const int64_t> column_extents) {
+    const int64_t count = product(extents.first(extents.size() - 1));
+    return rows.program.reduction == Reduction::Rows &&
+           columns.program.reduction == Reduction::Columns &&
+           columns.program.outer_rank == columns.program.reduced_rank &&
+           std::ranges::equal(extents, column_extents) && count >= 2 * kRowBlock * thread_count() &&
+           !runs_by_chunks(rows, count, extents.back());
+  }
+  static void rows_and_columns(const std::deque<KernelRun>& runs) {
+    const KernelRun& rows = runs.front();
+    const auto columns = std::ranges::subrange(runs.begin() + 1, runs.end());
+    double element_time = 0;
+    for (const KernelRun& run : runs) element_time += run.code_.nanoseconds_per_element;
+    const double block_time = element_time * static_cast<double>(kRowBlock * rows.length_);
+    const int64_t blocks = ceil_divide(rows.rows_, kRowBlock);
+    const int64_t grain = std::max(grain_of(block_time), ceil_divide(blocks, thread_count()));
+    const int64_t scratch_bytes = thread_scratch(rows.code_, rows.length_);
+    parallel(blocks, grain, [&](int64_t begin, int64_t end) {
+      char* scratch = rows.scratch_ + begin / grain * scratch_bytes;
+      for (int64_t block = begin; block < end; ++block) {
+        const int64_t first = block * kRowBlock, last = std::min(rows.rows_, first + kRowBlock);
+        rows.code_.rows(rows.arguments_.words(), first, last, 0, rows.length_, scratch);
+        for (const KernelRun& run : columns) {
+          for (int64_t slice = 0; slice < run.slice_count(); ++slice) {
+            run.reduce_block(0, block, slice);
+          }
+        }
       }
     });
+    for (const KernelRun& run : columns) run.finish_columns();
   }
 
   // Several launches as one loop.
@@ -143,6 +160,42 @@ class KernelRun {
   }
 
  private:
+  // A task is one block of rows by one slice of columns; slices keep accumulators in cache.
+  void cut_columns(std::span<const int64_t> extents) {
+    const auto kept = static_cast<size_t>(code_.program.outer_rank - code_.program.reduced_rank);
+    batches_ = product(extents.first(kept));
+    reduced_ = product(extents.subspan(kept, extents.size() - 1 - kept));
+    const int threads = thread_count();
+    slice_ = std::min<int64_t>(round_up(std::max<int64_t>(length_, 1), kColumnPanel), 2048);
+    while (slice_ > 256 && batches_ * row_blocks() * ceil_divide(length_, slice_) < 2 * threads) {
+      slice_ /= 2;
+    }
+    slice_ = round_up(slice_, kColumnPanel);
+  }
+  int64_t row_blocks() const { return ceil_divide(reduced_, kRowBlock); }
+  int64_t slice_count() const { return std::max<int64_t>(ceil_divide(length_, slice_), 1); }
+  // The first column of a slice and the end of its columns.
+  std::pair<int64_t, int64_t> slice_at(int64_t number) const {
+    const int64_t begin = number * slice_;
+    return {begin, std::min(length_, begin + slice_)};
+  }
+
+  void reduce_block(int64_t batch, int64_t block, int64_t slice) const {
+    const auto [first, last] = slice_at(slice);
+    code_.column_block(arguments_.words(), batch, block, first, last, scratch_);
+  }
+  void finish_columns() const {
+    const int64_t slices = slice_count();
+    const double finish_time =
+        0.2 * static_cast<double>((row_blocks() + 1) * std::min(slice_, length_));
+    parallel(batches_ * slices, grain_of(finish_time), [&](int64_t begin, int64_t end) {
+      for (int64_t task = begin; task < end; ++task) {
+        const auto [first, last] = slice_at(task % slices);
+        code_.column_finish(arguments_.words(), task / slices, first, last, scratch_);
+      }
+    });
+  }
+
   template <typename Body>
   static void parallel(int64_t count, int64_t grain, Body body) {
     parallel_for(count, grain, [&](int64_t begin, int64_t end) {
@@ -156,6 +209,10 @@ class KernelRun {
   char* scratch_;
   int64_t length_;
   int64_t rows_;
+  // Of a program that reduces columns:
+  int64_t batches_ = 1;
+  int64_t reduced_ = 0;  // rows of a batch
+  int64_t slice_ = 1;    // columns of a task
 };
 
 // A part of one of several launches: some rows, or some elements of its only row.
@@ -215,7 +272,7 @@ int64_t Kernel::scratch_bytes(std::span<const int64_t> extents) const {
     const auto kept = static_cast<size_t>(code_->program.outer_rank - code_->program.reduced_rank);
     const int64_t batches = product(extents.first(kept));
     const int64_t blocks =
-        ceil_divide(product(extents.subspan(kept, extents.size() - 1 - kept)), 64);
+        ceil_divide(product(extents.subspan(kept, extents.size() - 1 - kept)), kRowBlock);
     return batches * blocks * code_->partial_bytes * round_up(length, kColumnPanel);
   }
   const int64_t rows = product(extents.first(extents.size() - 1));
@@ -233,13 +290,26 @@ void Kernel::run(const Launch& launch, void* scratch) const {
     case Reduction::Rows:
       return run.rows();
     case Reduction::Columns:
-      return run.columns(launch.extents);
+      return run.columns();
   }
 }
 
 void Kernel::run_all(std::span<const Launch> launches) const {
   LAMELLA_CHECK(code_->program.reduction == Reduction::None);
   KernelRun::elementwise_together(*code_, launches);
+}
+
+bool Kernel::meets_columns(std::span<const int64_t> extents, const Kernel& columns,
+                           std::span<const int64_t> column_extents) const {
+  return KernelRun::can_run_by_blocks(*code_, extents, *columns.code_, column_extents);
+}
+
+void Kernel::run_by_blocks(std::span<const PreparedLaunch> launches) {
+  std::deque<KernelRun> runs;
+  for (const auto& [kernel, launch, scratch] : launches) {
+    runs.emplace_back(*kernel->code_, *launch, scratch);
+  }
+  KernelRun::rows_and_columns(runs);
 }
 
 }  // namespace lamella::tile

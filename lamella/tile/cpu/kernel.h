@@ -16,6 +16,15 @@ enum class InstructionSet : uint8_t { Generic, Avx2, Avx512 };
 LAMELLA_API InstructionSet native_instruction_set();
 
 // A compiled program. Immutable and safe to run from several threads at once.
+class Kernel;
+
+// A launch with its kernel, and scratch memory as Kernel::run wants it.
+struct PreparedLaunch {
+  const Kernel* kernel;
+  const Launch* launch;
+  void* scratch;
+};
+
 class LAMELLA_API Kernel : public RefCounted<Kernel> {
  public:
   ~Kernel();
@@ -28,6 +37,15 @@ class LAMELLA_API Kernel : public RefCounted<Kernel> {
   void run(const Launch& launch, void* scratch) const;
   // Runs independent launches as one parallel loop, for programs that need no scratch memory.
   void run_all(std::span<const Launch> launches) const;
+
+  // Whether this program of rows and one that sums these rows up as columns can run in turn on each
+  // block of rows, with enough blocks for all threads.
+  bool meets_columns(std::span<const int64_t> extents, const Kernel& columns,
+                     std::span<const int64_t> column_extents) const;
+  // Runs a program of rows and then programs of columns that it meets, block by block, so that the
+  // later ones find in cache what the first one touched. What a later one reads of an earlier one's
+  // results must lie in the same row.
+  static void run_by_blocks(std::span<const PreparedLaunch> launches);
 
  private:
   friend class KernelCache;

@@ -1,4 +1,4 @@
-// erf and erfc.
+// erf, erfc and what both have as derivative but for a factor, exp(-x^2).
 #pragma once
 
 #include "lamella/tile/math/exponential.h"
@@ -26,17 +26,48 @@ F erf_float32(F x) {
   return select(is_large, copysign(large, x), erf_near_zero(x));
 }
 
-// Above 0.8 it is exp(-a^2) P(t) / (a + 3), where P is fitted in t = (a - 3) / (a + 3) to 2^-29.
-// The square's rounding error is taken into the exponential, those of the quotients and of P's
-// first term are carried along: 1.9 ulp at most.
+// exp(-a^2) as 2^n (1 + e); the square's rounding error is taken into the exponential.
 template <typename F>
-F erfc_float32(F x) {
-  F a = abs(x);
-  a = select(a > 10.5, a.constant(10.5), a);  // beyond: 0
+struct GaussianSplit {
+  F n;
+  F e;
+};
+
+template <typename F>
+GaussianSplit<F> split_gaussian(F a) {
   const F square = a * a;
   const auto [n, rest] = split_exponent(-square, -fma(a, a, -square));
-  const F e = fma(exp_remainder(rest), rest * rest, rest);  // exp(-a^2) / 2^n - 1
+  return {n, fma(exp_remainder(rest), rest * rest, rest)};
+}
 
+// |x|, or where exp(-x^2) and erfc have become 0 a number where they still are.
+template <typename F>
+F bounded_magnitude(F x) {
+  const F a = abs(x);
+  return select(a > 10.5, a.constant(10.5), a);
+}
+
+template <typename F>
+F gaussian_float32(F x) {
+  const auto [n, e] = split_gaussian(bounded_magnitude(x));
+  return scale_float32(e + 1.0, n);
+}
+
+template <typename D, typename Exp>
+D gaussian_float64(D x, Exp exp) {
+  D a = abs(x);
+  a = select(a > 28.0, a.constant(28.0), a);  // beyond: 0
+  const D square = a * a;
+  const D e = exp(-square);
+  return fma(-e, fma(a, a, -square), e);
+}
+
+// Above 0.8 it is exp(-a^2) P(t) / (a + 3), where P is fitted in t = (a - 3) / (a + 3) to 2^-29.
+// The rounding errors of the quotients and of P's first term are carried along: 1.9 ulp at most.
+template <typename F>
+F erfc_float32(F x) {
+  const F a = bounded_magnitude(x);
+  const auto [n, e] = split_gaussian(a);
   const F sum = a + 3.0;
   const F inverse = 1.0 / sum;
   const F excess = (sum - 3.0) - a;

@@ -46,6 +46,8 @@ F function_float32(Opcode opcode, F a, F b) {
       return erf_float32(a);
     case Opcode::Erfc:
       return erfc_float32(a);
+    case Opcode::Gaussian:
+      return gaussian_float32(a);
     case Opcode::Sigmoid:
       return sigmoid_float32(a);
     case Opcode::Softplus:
@@ -57,7 +59,7 @@ F function_float32(Opcode opcode, F a, F b) {
   }
 }
 
-// The C library's function of the same name, or none for sigmoid and softplus.
+// The C library's function of the same name, or none for gaussian, sigmoid and softplus.
 LAMELLA_API const LibraryFunction* library_function(Opcode opcode);
 
 template <typename D>
@@ -65,6 +67,9 @@ D function_float64(Opcode opcode, D a, D b) {
   const LibraryFunction* library = library_function(opcode);
   if (library && library->two) return call_each(*library, a, b);
   if (library) return call_each(*library, a);
+  if (opcode == Opcode::Gaussian) {
+    return gaussian_float64(a, [](D x) { return call_each(*library_function(Opcode::Exp), x); });
+  }
   const D z = call_each(*library_function(Opcode::Exp), -abs(a));
   if (opcode == Opcode::Sigmoid) {
     return select(a < 0.0, z, a.constant(1.0)) / (z + 1.0);

@@ -1,0 +1,151 @@
+// Which trace fits a call, and when a trace is trusted.
+#include "lamella/nn/jit.h"
+
+#include <algorithm>
+
+#include "lamella/base/logging.h"
+#include "lamella/ir/call_site.h"
+#include "lamella/ir/window.h"
+#include "lamella/nn/parameter.h"
+
+namespace lamella::nn {
+
+namespace {
+
+constexpr size_t kMostVariants = 16;
+// After so many calls that could not be kept no more are followed.
+constexpr int kMostFailures = 3;
+
+// What a call gives back in one place.
+struct Returned {
+  enum class Origin : uint8_t { Made, Argument, Outside };
+  Origin origin;
+  size_t number = 0;  // among the tensors made, or the arguments
+  Tensor outside = {};
+
+  friend bool operator==(const Returned& a, const Returned& b) {
+    return a.origin == b.origin && a.number == b.number &&
+           a.outside.storage() == b.outside.storage();
+  }
+};
+
+// What a call must have in common with the one that was followed.
+struct Circumstances {
+  std::vector<TensorType> types;
+  std::vector<size_t> shared;  // by argument, the first that is a handle of the same tensor
+  uint64_t cell_changes;
+  // How many times over what is recorded may be differentiated: loops keep what that takes.
+  int gradient_order;
+
+  explicit Circumstances(const std::vector<Tensor>& arguments)
+      : cell_changes(changes()), gradient_order(Window::of_thread().gradient_order()) {
+    for (size_t i = 0; i < arguments.size(); ++i) {
+      types.push_back(arguments[i].type());
+      size_t first = 0;
+      while (arguments[first].storage() != arguments[i].storage()) ++first;
+      shared.push_back(first);
+    }
+  }
+  friend bool operator==(const Circumstances&, const Circumstances&) = default;
+};
+
+bool recorded_elsewhere() {
+  return Tracer::current() != nullptr || &current_recorder() != &Window::of_thread();
+}
+
+}  // namespace
+
+struct Jit::Variant {
+  Circumstances circumstances;
+  std::vector<Returned> returned;
+  Ref<Trace> trace;
+  bool confirmed = false;  // by a second call that did the same
+
+  std::vector<Tensor> replay(const std::vector<Tensor>& arguments) const {
+    std::vector<Ref<Storage>> storages;
+    storages.reserve(arguments.size());
+    for (const Tensor& argument : arguments) storages.push_back(argument.storage());
+    const std::vector<Tensor> made = trace->replay(storages);
+    std::vector<Tensor> results;
+    results.reserve(returned.size());
+    for (const Returned& each : returned) {
+      results.push_back(each.origin == Returned::Origin::Made       ? made[each.number]
+                        : each.origin == Returned::Origin::Argument ? arguments[each.number]
+                                                                    : each.outside);
+    }
+    return results;
+  }
+};
+
+std::vector<Tensor> Jit::operator()(const std::vector<Tensor>& arguments) {
+  if (recorded_elsewhere()) return function_(arguments);
+  const Circumstances now(arguments);
+  for (size_t v = 0; v < variants_.size(); ++v) {
+    if (!variants_[v]->confirmed || variants_[v]->circumstances != now) continue;
+    std::swap(variants_[v], variants_.front());
+    return variants_.front()->replay(arguments);
+  }
+  return failures_ < kMostFailures ? follow(arguments) : function_(arguments);
+}
+
+std::vector<Tensor> Jit::follow(const std::vector<Tensor>& arguments) {
+  auto variant = std::make_shared<Variant>(Variant{.circumstances = Circumstances(arguments)});
+  Tracer tracer(arguments, current_call_site);
+  std::vector<Tensor> results = function_(arguments);
+  std::vector<Tensor> made;
+  for (const Tensor& result : results) {
+    const auto argument = std::find_if(arguments.begin(), arguments.end(), [&](const Tensor& each) {
+      return each.storage() == result.storage();
+    });
+    if (argument != arguments.end()) {
+      const auto number = static_cast<size_t>(argument - arguments.begin());
+      variant->returned.push_back({Returned::Origin::Argument, number});
+    } else if (tracer.made_here(result)) {
+      variant->returned.push_back({Returned::Origin::Made, made.size()});
+      made.push_back(result);
+    } else {
+      variant->returned.push_back({Returned::Origin::Outside, 0, result});
+    }
+  }
+  variant->trace = tracer.finish(made);
+  if (const auto& reason = tracer.reason()) {
+    give_up(reason->why, reason->location);
+  } else if (changes() != variant->circumstances.cell_changes) {
+    // Cells were set up or changed by the call itself: the next one shows what stays.
+    give_up("it changes the parts or the mode of a cell", current_call_site());
+  } else {
+    keep(std::move(variant));
+  }
+  return results;
+}
+
+void Jit::keep(std::shared_ptr<Variant> variant) {
+  const uint64_t cell_changes = variant->circumstances.cell_changes;
+  std::erase_if(variants_,
+                [&](const auto& each) { return each->circumstances.cell_changes != cell_changes; });
+  const auto earlier = std::find_if(variants_.begin(), variants_.end(), [&](const auto& each) {
+    return each->circumstances == variant->circumstances;
+  });
+  if (earlier == variants_.end()) {
+    if (variants_.size() >= kMostVariants) variants_.pop_back();
+    variants_.insert(variants_.begin(), std::move(variant));
+    return;
+  }
+  variant->confirmed =
+      variant->returned == (*earlier)->returned && variant->trace->same_as(*(*earlier)->trace);
+  *earlier = std::move(variant);
+  if ((*earlier)->confirmed) {
+    reason_.clear();
+  } else {
+    give_up("two calls with equal arguments do different things", current_call_site());
+  }
+}
+
+void Jit::give_up(std::string why, const SourceLocation& line) {
+  reason_ = std::move(why);
+  if (++failures_ < kMostFailures) return;
+  log().warn("jit: a function runs as if it was not wrapped, since {}{}", reason_,
+             line.known() ? fmt::format(" ({}:{})", line.file, line.line) : "");
+}
+
+}  // namespace lamella::nn

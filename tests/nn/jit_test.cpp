@@ -1,0 +1,166 @@
+// Jit gives what the function gives, and calls it no more often than it must.
+#include "lamella/nn/jit.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "lamella/nn/container.h"
+#include "lamella/nn/dense.h"
+#include "lamella/nn/dropout.h"
+#include "lamella/nn/normalization.h"
+#include "lamella/ops/functions.h"
+#include "lamella/ops/random.h"
+#include "lamella/ops/tensor_operators.h"
+#include "lamella/optim/adam.h"
+#include "lamella/transform/grad.h"
+
+namespace lamella::nn {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using Tensors = std::vector<Tensor>;
+
+Tensor floats(std::vector<float> elements) {
+  return Tensor::from_vector<float>({static_cast<int64_t>(elements.size())}, elements);
+}
+
+// A function that counts how often it is called.
+struct Counted {
+  int calls = 0;
+  Jit::Function function;
+
+  Jit jit() {
+    return Jit([this](const Tensors& arguments) {
+      ++calls;
+      return function(arguments);
+    });
+  }
+};
+
+TEST(Jit, CallsTheFunctionTwiceAndThenRepeatsIt) {
+  Counted counted{.function = [](const Tensors& x) { return Tensors{ops::tanh(x[0] * x[1])}; }};
+  Jit jit = counted.jit();
+  for (int i = 0; i < 5; ++i) {
+    const Tensor a = floats({0.5F, static_cast<float>(i)}), b = floats({2, 3});
+    EXPECT_EQ(jit({a, b})[0].to_vector<float>(), ops::tanh(a * b).to_vector<float>());
+  }
+  EXPECT_EQ(counted.calls, 2);
+  EXPECT_EQ(jit.reason(), "");
+}
+
+TEST(Jit, OtherTypesAndOtherSharingAreOtherCalls) {
+  Counted counted{.function = [](const Tensors& x) { return Tensors{x[0] + x[1] * 2.0}; }};
+  Jit jit = counted.jit();
+  const Tensor a = floats({1}), b = floats({2}), two = floats({1, 2});
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_THAT(jit({a, b})[0].to_vector<float>(), ElementsAre(5));
+    EXPECT_THAT(jit({a, a})[0].to_vector<float>(), ElementsAre(3));
+    EXPECT_THAT(jit({two, b})[0].to_vector<float>(), ElementsAre(5, 6));
+  }
+  EXPECT_EQ(counted.calls, 6);
+}
+
+TEST(Jit, GivesBackArgumentsAndTensorsOfOutside) {
+  const Tensor outside = floats({7});
+  Jit jit([&](const Tensors& x) { return Tensors{x[1], outside, x[0] * 2.0, x[1]}; });
+  for (int i = 0; i < 4; ++i) {
+    const Tensor a = floats({1}), b = floats({2});
+    const Tensors results = jit({a, b});
+    EXPECT_EQ(results[0].storage(), b.storage());
+    EXPECT_EQ(results[1].storage(), outside.storage());
+    EXPECT_THAT(results[2].to_vector<float>(), ElementsAre(2));
+    EXPECT_EQ(results[3].storage(), b.storage());
+  }
+}
+
+TEST(Jit, ReadsAndWritesTensorsOfOutsideAtEachCall) {
+  const Tensor total = floats({0});
+  Jit jit([&](const Tensors& x) {
+    total.assign(total + x[0]);
+    return Tensors{total * 10.0};
+  });
+  for (int i = 1; i <= 5; ++i) {
+    EXPECT_THAT(jit({floats({1})})[0].to_vector<float>(),
+                ElementsAre(10.0F * static_cast<float>(i)));
+  }
+  total.assign(floats({100}));
+  EXPECT_THAT(jit({floats({1})})[0].to_vector<float>(), ElementsAre(1010));
+}
+
+TEST(Jit, WhatChangesBetweenTwoCallsIsNotRepeated) {
+  double factor = 0;
+  Counted counted{.function = [&](const Tensors& x) { return Tensors{x[0] * (factor += 1)}; }};
+  Jit jit = counted.jit();
+  for (int i = 1; i <= 6; ++i) {
+    EXPECT_THAT(jit({floats({1})})[0].to_vector<float>(), ElementsAre(static_cast<float>(i)));
+  }
+  EXPECT_EQ(counted.calls, 6);
+  EXPECT_THAT(jit.reason(), HasSubstr("do different things"));
+}
+
+TEST(Jit, AFunctionThatReadsAValueRunsAsItIs) {
+  Counted counted{
+      .function = [](const Tensors& x) { return Tensors{x[0].item() > 0 ? x[0] * 2.0 : -x[0]}; }};
+  Jit jit = counted.jit();
+  for (const float x : {1.0F, -3.0F, 2.0F, -1.0F}) {
+    EXPECT_THAT(jit({floats({x})})[0].to_vector<float>(), ElementsAre(x > 0 ? 2 * x : -x));
+  }
+  EXPECT_EQ(counted.calls, 4);
+  EXPECT_THAT(jit.reason(), HasSubstr("reads a tensor's value"));
+}
+
+TEST(Jit, AnExceptionOfTheFunctionPassesAndNothingIsKept) {
+  bool fails = true;
+  Jit jit([&](const Tensors& x) {
+    if (fails) throw std::runtime_error("not now");
+    return Tensors{x[0] + 1.0};
+  });
+  EXPECT_THROW(jit({floats({1})}), std::runtime_error);
+  fails = false;
+  for (int i = 0; i < 3; ++i) EXPECT_THAT(jit({floats({1})})[0].to_vector<float>(), ElementsAre(2));
+}
+
+TEST(Jit, InsideAnotherJitIsPartOfItsTrace) {
+  Counted inner{.function = [](const Tensors& x) { return Tensors{x[0] * 3.0}; }};
+  Jit triple = inner.jit();
+  Jit outer([&](const Tensors& x) { return Tensors{triple({x[0] + 1.0})[0] - 1.0}; });
+  for (int i = 0; i < 4; ++i)
+    EXPECT_THAT(outer({floats({1})})[0].to_vector<float>(), ElementsAre(5));
+  EXPECT_EQ(inner.calls, 2);
+}
+
+// Losses of a step with dropout, batch norm and Adam; the mode changes in the middle.
+std::vector<float> losses(bool with_jit) {
+  set_seed(5);
+  const auto network = make_ref<SequentialCell>(std::vector<Ref<Cell>>{
+      make_ref<Dense>(3, 8), make_ref<BatchNorm1d>(8), make_ref<Dropout>(), make_ref<Dense>(8, 1)});
+  optim::Adam optimizer(network->trainable_params(), {.learning_rate = 0.05});
+  Tensors weights;
+  for (const auto& parameter : network->trainable_params()) weights.push_back(parameter->tensor());
+  const Jit::Function plain = [&](const Tensors& x) {
+    const ValueAndGradients step = value_and_grad(
+        [&] { return Tensors{ops::mean(ops::square((*network)(x[0]) - 1.0))}; }, weights);
+    optimizer(step.gradients);
+    return step.values;
+  };
+  Jit traced(plain);
+  std::vector<float> result;
+  network->set_train(true);
+  for (int i = 0; i < 12; ++i) {
+    if (i == 6) network->set_train(false);
+    if (i == 9) network->set_train(true);
+    const Tensor x = ops::reshape(floats({1, 2, 3, 4, 5, static_cast<float>(i)}), Shape{2, 3});
+    const Tensors loss = with_jit ? traced({x}) : plain({x});
+    result.push_back(static_cast<float>(loss[0].item()));
+  }
+  EXPECT_EQ(traced.reason(), "");
+  return result;
+}
+
+TEST(Jit, TrainsToTheSameBits) {
+  EXPECT_EQ(losses(true), losses(false));
+}
+
+}  // namespace
+}  // namespace lamella::nn
