@@ -258,7 +258,7 @@ Call transformer_step() {
   const auto network = make_ref<Transformer>(8192, 256, 512, 8, 4);
   return training_step(network, ops::reshape(random_classes(8 * 256, 8192), Shape{8, 256}),
                        random_classes(8 * 256, 8192),
-                       make_ref<optim::AdamWeightDecay>(network->trainable_params()));
+                       make_ref<optim::AdamW>(network->trainable_params()));
 }
 
 // A window of 3,000 operations whose graph is known: recorded, gathered, keyed, found and run.

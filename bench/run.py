@@ -45,13 +45,15 @@ def conditions() -> str:
         str(PEERS_PYTHON),
         "-c",
         "from importlib.metadata import version as v;"
-        "print('PyTorch', v('torch') + ', JAX', v('jax') + ', NumPy', v('numpy'))",
+        'print(f\'PyTorch {v("torch")}, JAX {v("jax")}, ONNX Runtime {v("onnxruntime")}, \''
+        "f'NumPy {v(\"numpy\")}')",
     )
     commit = output_of("git", "-C", str(ROOT), "describe", "--always", "--dirty")
     return (
         f"{datetime.date.today()}, {cpu[1] if cpu else platform.machine()}, "
         f"{os.cpu_count()} cores, {memory:.0f} GiB, {THREADS} threads; Lamella at {commit}, "
-        f"{output_of('g++', '--version').splitlines()[0]}; {versions or 'no peers installed'}"
+        f"g++ {output_of('g++', '-dumpfullversion', '-dumpversion')}; "
+        f"{versions or 'no peers installed'}"
     )
 
 
@@ -84,8 +86,9 @@ def main() -> None:
 
     # All sides share the same processors.
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:THREADS])
+    measured_under = conditions()  # before the results of the first section change the tree
     for title in options.section or SECTIONS:
-        body = f"{conditions()}\n\n{SECTIONS[title].measure(options.rounds, peers)}"
+        body = f"{measured_under}\n\n{SECTIONS[title].measure(options.rounds, peers)}"
         print(f"\n## {title}\n\n{body}", flush=True)
         write_section(RESULTS, title, body)
 

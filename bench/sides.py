@@ -12,6 +12,7 @@ import os
 import pathlib
 import statistics
 import subprocess
+import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -37,7 +38,10 @@ PEERS: Commands = {
     "PyTorch eager": [str(PEERS_PYTHON), str(ROOT / "bench/peers/pytorch.py")],
     "PyTorch compiled": [str(PEERS_PYTHON), str(ROOT / "bench/peers/pytorch.py"), "--compile"],
     "JAX jit": [str(PEERS_PYTHON), str(ROOT / "bench/peers/jax_jit.py")],
+    "ONNX Runtime": [str(PEERS_PYTHON), str(ROOT / "bench/peers/onnx_runtime.py")],
 }
+# The peers that train.
+TRAINERS = {name: command for name, command in PEERS.items() if name != "ONNX Runtime"}
 
 
 def environment(threads: int = THREADS, **more: str) -> dict[str, str]:
@@ -61,14 +65,16 @@ class Figure:
 
 
 class Side:
-    """A running program that measures a case each time it is asked."""
+    """A running program that measures a case each time it is asked. What it says on standard error
+    is shown only if it ends early."""
 
     def __init__(self, command: Sequence[str], threads: int = THREADS):
+        self.said = tempfile.TemporaryFile("w+")  # noqa: SIM115 (close closes it)
         self.process = subprocess.Popen(
             [*command, "--serve"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
+            stderr=self.said,
             text=True,
             env=environment(threads),
         )
@@ -81,22 +87,27 @@ class Side:
         self.process.stdin.flush()
         answer = self.process.stdout.readline()
         if not answer:
-            raise RuntimeError(f"{self.process.args[0:2]} ended while it measured {case}")
+            self.said.seek(0)
+            program = " ".join(self.process.args)
+            raise RuntimeError(f"{program} ended while it measured {case}:\n{self.said.read()}")
         return json.loads(answer).get("ms")
 
     def close(self) -> None:
-        self.process.stdin.close()
+        with contextlib.suppress(BrokenPipeError):
+            self.process.stdin.close()
         self.process.wait()
+        self.process.stdout.close()
+        self.said.close()
 
 
 @contextlib.contextmanager
 def running(commands: Commands, threads: int = THREADS) -> Iterator[dict[str, Side]]:
-    sides = {name: Side(command, threads) for name, command in commands.items()}
-    try:
+    with contextlib.ExitStack() as stack:
+        sides = {}
+        for name, command in commands.items():
+            sides[name] = Side(command, threads)
+            stack.callback(sides[name].close)
         yield sides
-    finally:
-        for side in sides.values():
-            side.close()
 
 
 def alternate(

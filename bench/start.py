@@ -7,7 +7,7 @@ import tempfile
 import time
 from collections.abc import Mapping, Sequence
 
-from sides import OUR_PYTHON, PEERS_PYTHON, PYTHON, Commands, Figure, environment
+from sides import OUR_PYTHON, PEERS_PYTHON, PYTHON, TRAINERS, Commands, Figure, environment
 
 IMPORTS = {
     "Lamella": [str(PYTHON), "lamella.mindspore"],
@@ -16,6 +16,8 @@ IMPORTS = {
 }
 CASE = "lenet_step"
 CACHES = ("LAMELLA_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR", "JAX_COMPILATION_CACHE_DIR")
+# JAX keeps only what took a second to compile, unless it is told to keep all.
+KEEP_ALL = {"JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0"}
 
 
 def seconds_to_first_line(command: Sequence[str], folder: str) -> float:
@@ -24,12 +26,15 @@ def seconds_to_first_line(command: Sequence[str], folder: str) -> float:
     with subprocess.Popen(
         command,
         stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        env=environment(**dict.fromkeys(CACHES, folder)),
+        stderr=subprocess.PIPE,
+        env=environment(**dict.fromkeys(CACHES, folder), **KEEP_ALL),
     ) as process:
         if not process.stdout.readline():
-            raise RuntimeError(f"{command} printed nothing")
-        return time.perf_counter() - began
+            _, said = process.communicate()
+            raise RuntimeError(f"{' '.join(command)} printed nothing:\n{said.decode()}")
+        seconds = time.perf_counter() - began
+        process.communicate()
+        return seconds
 
 
 def figure(seconds: Sequence[float]) -> Figure:
@@ -42,7 +47,8 @@ class Start:
     start of the process less the start and import alone."""
 
     def measure(self, rounds: int, peers: Commands) -> str:
-        sides: Mapping[str, Sequence[str]] = {"Lamella": OUR_PYTHON["Lamella"], **peers}
+        trainers = {name: command for name, command in peers.items() if name in TRAINERS}
+        sides: Mapping[str, Sequence[str]] = {"Lamella": OUR_PYTHON["Lamella"], **trainers}
         names = list(sides)
         times: dict[str, dict[str, list[float]]] = {
             name: {"import": [], "cold": [], "warm": []} for name in names

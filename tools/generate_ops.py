@@ -61,7 +61,11 @@ def read_docs(sources):
     for source in sources:
         text = Path(source).read_text()
         for match in DECLARATION.finditer(text):
-            literals = re.findall(r'"((?:[^"\\]|\\.)*)"', DOC.search(text, match.end())[1])
+            following = DECLARATION.search(text, match.end())
+            doc = DOC.search(text, match.end(), following.start() if following else len(text))
+            if doc is None:
+                raise SystemExit(f"{match[2]}: its .doc is not a string literal")
+            literals = re.findall(r'"((?:[^"\\]|\\.)*)"', doc[1])
             docs[match[2]] = "".join(literals).replace('\\"', '"')
     return docs
 
@@ -80,6 +84,8 @@ def definition(name, parameters, several):
     operands = [p for k, p, _ in parameters if k in ("Operand", "OptionalOperand")]
     lists = [p for k, p, _ in parameters if k == "Operands"]
     attributes = [p for k, p, _ in parameters if k not in OPERANDS]
+    if len(lists) > 1 or (lists and operands):
+        raise SystemExit(f"{name}: a list of operands must be the only operand")
     lines = [signature(name, parameters, several, False) + " {"]
     made = "{}"
     if attributes:

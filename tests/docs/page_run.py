@@ -153,7 +153,8 @@ def check_elsewhere(block):
         wanted = [{block.page.name}]
     else:
         lines = [line.partition("#")[0].strip() for line in block.source.splitlines()]
-        wanted = [{line, line.split()[-1]} for line in lines if line]
+        # The whole command, or the file it runs.
+        wanted = [{line, *(w for w in line.split() if "/" in w)} for line in lines if line]
     for names in wanted:
         if not any(name in text for name in names):
             raise BlockError(f"{block.place}: {block.elsewhere} has nothing of {max(names)!r}")
