@@ -150,9 +150,8 @@ void LossMonitor::step_end(RunContext& context) {
     fail(ErrorKind::Value, "[LossMonitor] epoch {} step {}: the loss is {}, training ends here",
          params.cur_epoch_num, params.step_in_epoch(), loss);
   }
-  std::printf("epoch: %lld step: %lld, loss is %.9g\n",
-              static_cast<long long>(params.cur_epoch_num),
-              static_cast<long long>(params.step_in_epoch()), loss);
+  fmt::print("epoch: {} step: {}, loss is {:.9g}\n", params.cur_epoch_num, params.step_in_epoch(),
+             loss);
   std::fflush(stdout);
 }
 
@@ -165,8 +164,7 @@ void LossMonitor::on_train_epoch_end(RunContext& context) {
   if (params.metrics.empty()) return;
   std::string line;
   for (const auto& [name, value] : params.metrics) line += fmt::format(", {}: {}", name, value);
-  std::printf("Eval result: epoch %lld%s\n", static_cast<long long>(params.cur_epoch_num),
-              line.c_str());
+  fmt::print("Eval result: epoch {}{}\n", params.cur_epoch_num, line);
 }
 
 void TimeMonitor::epoch_begin(RunContext&) {
@@ -177,9 +175,9 @@ void TimeMonitor::epoch_end(RunContext& context) {
   const CallbackParams& params = context.original_args();
   const double milliseconds = (settled_seconds() - began_) * 1000;
   const int64_t steps = data_size_ > 0 ? data_size_ : std::max<int64_t>(1, params.batch_num);
-  std::printf("%s epoch time: %.3f ms, per step time: %.3f ms\n",
-              params.mode == RunMode::Train ? "Train" : "Eval", milliseconds,
-              milliseconds / static_cast<double>(steps));
+  fmt::print("{} epoch time: {:.3f} ms, per step time: {:.3f} ms\n",
+             params.mode == RunMode::Train ? "Train" : "Eval", milliseconds,
+             milliseconds / static_cast<double>(steps));
   std::fflush(stdout);
 }
 

@@ -117,8 +117,8 @@ void EarlyStopping::on_train_epoch_end(RunContext& context) {
   if (!stops) return;
   context.request_stop();
   if (options_.plateau.verbose) {
-    std::printf("epoch %lld: no better %s, training ends\n",
-                static_cast<long long>(params.cur_epoch_num), options_.plateau.monitor.c_str());
+    fmt::print("epoch {}: no better {}, training ends\n", params.cur_epoch_num,
+               options_.plateau.monitor);
   }
   for (const auto& [parameter, value] : best_weights_) parameter.assign(value);
 }
@@ -153,9 +153,8 @@ void ReduceLROnPlateau::on_train_epoch_end(RunContext& context) {
   if (after >= before) return;
   set_rate(rate, after);
   if (options_.plateau.verbose) {
-    std::printf("epoch %lld: no better %s, learning rate %g\n",
-                static_cast<long long>(params.cur_epoch_num), options_.plateau.monitor.c_str(),
-                after);
+    fmt::print("epoch {}: no better {}, learning rate {:g}\n", params.cur_epoch_num,
+               options_.plateau.monitor, after);
   }
 }
 
