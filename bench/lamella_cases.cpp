@@ -351,10 +351,12 @@ nlohmann::json memory_of(const std::string& name, const Call& call) {
                          {"measured", measured},
                          {"planned", counters().arena_bytes},
                          {"least", counters().arena_lower_bound}};
-  WindowLimits limits = Window::of_thread().limits();
+  const WindowLimits usual = Window::of_thread().limits();
+  WindowLimits limits = usual;
   limits.fixed = 1;
   Window::of_thread().set_limits(limits);
   figures["window_1"] = peak();
+  Window::of_thread().set_limits(usual);
   return figures;
 }
 
