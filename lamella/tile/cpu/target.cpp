@@ -101,9 +101,11 @@ LLVMTargetMachineRef make_machine(InstructionSet set) {
     fail(ErrorKind::Internal, "[tile] LLVM has no target for {}: {}", description.triple,
          take(message));
   }
+  // Small code model: a kernel's constants lie beside its code, and what is far, the C library's
+  // functions, the linker reaches through stubs.
   const LLVMTargetMachineRef machine = LLVMCreateTargetMachine(
       target, description.triple.c_str(), description.cpu.c_str(), description.features.c_str(),
-      LLVMCodeGenLevelDefault, LLVMRelocPIC, LLVMCodeModelJITDefault);
+      LLVMCodeGenLevelDefault, LLVMRelocPIC, LLVMCodeModelSmall);
   LAMELLA_CHECK(machine != nullptr);
   return machine;
 }
