@@ -8,6 +8,7 @@
 #include "lamella/base/error.h"
 #include "lamella/base/hash.h"
 #include "lamella/base/parallel.h"
+#include "lamella/base/remark.h"
 #include "lamella/kernels/library_dtypes.h"
 
 namespace lamella::kernels::onednn {
@@ -189,6 +190,22 @@ std::unique_ptr<Plan::Context> Plan::make_context() const {
   return context;
 }
 
+std::string Plan::description() const {
+  std::string text = "oneDNN:";
+  for (const Step& step : steps_) {
+    const_dnnl_primitive_desc_t desc = nullptr;
+    const char* implementation = "?";
+    check(dnnl_primitive_get_primitive_desc(step.primitive.get(), &desc), "primitive descriptor");
+    check(dnnl_primitive_desc_query(desc, dnnl_query_impl_info_str, 0, &implementation),
+          "implementation");
+    text += fmt::format(
+        " {} ({})",
+        step.primitive.get_kind() == dnnl::primitive::kind::reorder ? "reorder" : "convolution",
+        implementation);
+  }
+  return text;
+}
+
 void Plan::run(std::span<void* const> pointers, void* scratch) const {
   std::unique_ptr<Context> context(idle_.exchange(nullptr, std::memory_order_acquire));
   if (!context) context = make_context();
@@ -197,6 +214,7 @@ void Plan::run(std::span<void* const> pointers, void* scratch) const {
     void* data = offset < 0 ? pointers[i] : static_cast<char*>(scratch) + offset;
     check(dnnl_memory_set_data_handle(context->slots[i].get(), data), "memory");
   }
+  remark([&] { return description(); });
   for (size_t i = 0; i < steps_.size(); ++i) {
     const auto& arguments = context->arguments[i];
     check(dnnl_primitive_execute(steps_[i].primitive.get(), stream().get(),

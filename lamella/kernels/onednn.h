@@ -63,6 +63,8 @@ class Plan {
   struct Context;
 
   std::unique_ptr<Context> make_context() const;
+  // The primitives and their implementations, for people.
+  std::string description() const;
 
   std::vector<Step> steps_;
   std::vector<Slot> slots_;

@@ -278,6 +278,9 @@ class Recorder final : public ActivityListener, public LaunchListener, public Al
 }  // namespace
 
 void start_recording(Memory memory) {
+  if (launch_listener() != nullptr && !is_recording()) {
+    fail(ErrorKind::Value, "[profiler] an explanation is running: one of both at a time");
+  }
   Recorder::instance().start(memory);
 }
 Recording stop_recording() {

@@ -8,6 +8,7 @@
 #include "lamella/base/activity.h"
 #include "lamella/base/host.h"
 #include "lamella/base/parallel.h"
+#include "lamella/base/remark.h"
 #include "lamella/device/pool.h"
 #include "lamella/ir/text.h"
 #include "lamella/runtime/control_step.h"
@@ -289,6 +290,21 @@ void Executable::launch_heard(Instance& sized, size_t batch, const RunContext& c
   listener.end();
 }
 
+std::string Executable::description(const Instance& sized, const Instance::Batch& batch) const {
+  const auto extents = [&](size_t step) {
+    return fmt::format("[{}]", fmt::join(sized.steps[step].launch.extents, ","));
+  };
+  std::string text;
+  if (batch.by_blocks) {
+    text = "in turn on each block of rows:\n";
+    for (const size_t i : batch.steps)
+      text += "over " + extents(i) + "\n" + tile::print(steps_[i].program);
+    return text;
+  }
+  for (const size_t i : batch.steps) text += (text.empty() ? "over " : ", ") + extents(i);
+  return text + "\n" + tile::print(steps_[batch.steps.front()].program);
+}
+
 void Executable::launch(Instance& sized, size_t number, const RunContext& context) const {
   ++counters().launches;
   const Instance::Batch& batch = sized.batches[number];
@@ -312,7 +328,10 @@ void Executable::launch(Instance& sized, size_t number, const RunContext& contex
     } catch (const Error& error) {
       throw error.location().known() ? error : error.at(context.recorded.line_of(*step.kernel));
     }
-  } else if (batch.steps.size() == 1) {
+    return;
+  }
+  remark([&] { return description(sized, batch); });
+  if (batch.steps.size() == 1) {
     step.code->run(first.launch, scratch_of(first));
   } else if (batch.by_blocks) {
     std::vector<tile::PreparedLaunch> launches;

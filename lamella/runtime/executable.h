@@ -100,6 +100,8 @@ class LAMELLA_API Executable {
   std::vector<Buffer> place_slots(Instance& sized, const RunContext& context);
   void fill_arguments(Instance& sized, const RunContext& context) const;
   void launch(Instance& sized, size_t batch, const RunContext& context) const;
+  // The programs of a batch, for people.
+  std::string description(const Instance& sized, const Instance::Batch& batch) const;
   void launch_heard(Instance& sized, size_t batch, const RunContext& context,
                     LaunchListener& listener) const;
 

@@ -16,6 +16,18 @@ def run(arguments):
     runpy.run_path(arguments.script, run_name="__main__")
 
 
+def explain(arguments):
+    """Runs a script and prints what the machine did for a layer of it."""
+    from lamella.explanation import Explanation
+
+    explanation = Explanation(arguments.layer)
+    try:
+        with explanation:
+            run(arguments)
+    finally:
+        print(explanation.text(arguments.count), end="")
+
+
 def info(arguments):
     """Prints versions and sizes."""
     import numpy
@@ -33,6 +45,16 @@ def main(argv=None):
     runner.add_argument("script")
     runner.add_argument("arguments", nargs=argparse.REMAINDER)
     runner.set_defaults(function=run)
+    explainer = commands.add_parser(
+        "explain", help="run a program and show the tile programs of a layer and how fast they are"
+    )
+    explainer.add_argument(
+        "--layer", default="", help="such as backbone.conv1; all if none is given"
+    )
+    explainer.add_argument("--count", type=int, default=20, help="of launches shown, the costliest")
+    explainer.add_argument("script")
+    explainer.add_argument("arguments", nargs=argparse.REMAINDER)
+    explainer.set_defaults(function=explain)
     commands.add_parser("info", help="say what this build is").set_defaults(function=info)
     parsed = parser.parse_args(argv)
     parsed.function(parsed)

@@ -8,6 +8,7 @@
 #include "python/src/dataset.h"
 #include "python/src/dtype_object.h"
 #include "python/src/errors.h"
+#include "python/src/explanation.h"
 #include "python/src/function_object.h"
 #include "python/src/host_lock.h"
 #include "python/src/indexing.h"
@@ -63,6 +64,7 @@ NB_MODULE(_native, module) {
   bind::add_train(train);
   nanobind::module_ profile = module.def_submodule("profile");
   bind::add_profiler(profile);
+  bind::add_explanation(profile);
   nanobind::module_ memory = module.def_submodule("memory");
   bind::add_memory(memory);
 }

@@ -7,6 +7,7 @@
 
 #include "lamella/base/error.h"
 #include "lamella/base/parallel.h"
+#include "lamella/base/remark.h"
 #include "lamella/base/system/float_environment.h"
 #include "lamella/tile/cpu/kernel_code.h"
 #include "lamella/tile/cpu/matmul_plan.h"
@@ -121,6 +122,7 @@ class MatmulRun {
 
   void run() const {
     if (launch_.rows == 0 || launch_.columns == 0 || plan_.tasks == 0) return;
+    remark([&] { return description(); });
     parallel_for(plan_.tasks, plan_.tasks_per_thread, [&](int64_t begin, int64_t end) {
       const DefaultFloatEnvironment environment;
       char* memory = scratch_ + begin / plan_.tasks_per_thread * plan_.thread_bytes();
@@ -129,6 +131,19 @@ class MatmulRun {
   }
 
  private:
+  std::string description() const {
+    return fmt::format(
+        "matrix product of {} [{},{}] by [{},{}]{}: {} task{}; tiles of {} rows by {} vectors of "
+        "{} "
+        "in registers, in blocks of {} rows, {} columns and depth {}; the second matrix {}{}{}",
+        name(program_.input), launch_.rows, launch_.depth, launch_.depth, launch_.columns,
+        launch_.batch.empty() ? "" : fmt::format(", {} times", batch_count(launch_)), plan_.tasks,
+        plan_.tasks == 1 ? "" : "s", plan_.max_rows, plan_.max_vectors, plan_.lanes,
+        plan_.block_rows, plan_.panel_columns, plan_.block_depth,
+        plan_.packs_b ? "packed" : "read in place", needs_packing_ ? ", the first one packed" : "",
+        epilogue_ ? ", then\n" + print(epilogue_->program) : "");
+  }
+
   struct Task {
     int64_t batch;
     Range rows, columns;
