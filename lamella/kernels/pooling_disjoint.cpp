@@ -2,6 +2,7 @@
 // not overlap, no padding. Whole rows of a picture are compared at once, so that few channels cost
 // no more than many.
 #include <algorithm>
+#include <cstring>
 #include <vector>
 
 #include "lamella/kernels/pooling_kernels.h"
@@ -19,99 +20,143 @@ struct Pictures {
   int64_t out_row() const { return out_width * channels; }
 };
 
-// largest[i] and source[i]: the first maximum of a column of the window and its row; NaN is
-// largest.
-LAMELLA_VECTORIZED void take_larger(float* largest, int32_t* source, const float* row,
-                                    int32_t number, int64_t count) {
+// largest[i]: the first maximum of what was compared so far; NaN is largest.
+LAMELLA_VECTORIZED void take_larger(float* __restrict largest, const float* __restrict other,
+                                    int64_t count) {
   for (int64_t i = 0; i < count; ++i) {
-    const bool is_nan = row[i] != row[i], was_nan = largest[i] != largest[i];
-    const bool take = !was_nan && (is_nan || row[i] > largest[i]);
-    largest[i] = take ? row[i] : largest[i];
-    source[i] = take ? number : source[i];
+    const bool is_nan = other[i] != other[i], was_nan = largest[i] != largest[i];
+    const bool take = (is_nan | (other[i] > largest[i])) & (!was_nan);
+    largest[i] = take ? other[i] : largest[i];
   }
 }
 
-LAMELLA_VECTORIZED void give_where(float* to, const float* cotangent, const int32_t* source,
-                                   int32_t number, int64_t count) {
-  for (int64_t i = 0; i < count; ++i) to[i] = source[i] == number ? cotangent[i] : 0.0f;
-}
-
-// The same across the columns of each window: the k-th column replaces the best so far if it is
-// larger, or equal and from an earlier row (the order within a window is row by row).
-LAMELLA_VECTORIZED void take_better_column(float* __restrict value, int32_t* __restrict row,
-                                           int32_t* __restrict column,
-                                           const float* __restrict other_value,
-                                           const int32_t* __restrict other_row, int32_t number,
-                                           int64_t count) {
+// And source[i], the tap it comes from.
+LAMELLA_VECTORIZED void take_larger(float* __restrict largest, int32_t* __restrict source,
+                                    const float* __restrict other, int32_t tap, int64_t count) {
   for (int64_t i = 0; i < count; ++i) {
-    const float other = other_value[i], best = value[i];
-    const int32_t is_nan = other != other, was_nan = best != best;
-    const int32_t earlier = other_row[i]<row[i], larger = other> best, equal = other == best;
-    const int32_t take =
-        (is_nan & ((was_nan ^ 1) | earlier)) | ((was_nan ^ 1) & (larger | (equal & earlier)));
-    value[i] = take ? other : best;
-    row[i] = take ? other_row[i] : row[i];
-    column[i] = take ? number : column[i];
+    const bool is_nan = other[i] != other[i], was_nan = largest[i] != largest[i];
+    const bool take = (is_nan | (other[i] > largest[i])) & (!was_nan);
+    largest[i] = take ? other[i] : largest[i];
+    source[i] = take ? tap : source[i];
   }
 }
 
-// The maxima of one row of windows; `value` etc. have one entry a window and channel.
+// to[i] = cotangent[i] where the window's maximum is the tap of row `first` / kernel width in the
+// column of i.
+LAMELLA_VECTORIZED void give_where(float* __restrict to, const float* __restrict cotangent,
+                                   const int32_t* __restrict source,
+                                   const int32_t* __restrict column, int32_t first, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) to[i] = source[i] == first + column[i] ? cotangent[i] : 0.0f;
+}
+
+// The channels of a position are moved in whole pieces; what a last piece has too much is written
+// over by the next position, or lies in the room behind a row.
+constexpr int64_t kPiece = 16;
+
+template <typename T>
+void copy_channels(const T* from, int64_t channels, T* to) {
+  for (int64_t c = 0; c < channels; c += kPiece) std::memcpy(to + c, from + c, kPiece * sizeof(T));
+}
+
+template <typename T>
+std::vector<T> row_with_room(int64_t count) {
+  return std::vector<T>(static_cast<size_t>(count + kPiece));
+}
+
+// One row of windows. Every position of a row of the picture is compared with what would be its
+// window if one began there, so that all comparisons are of adjacent numbers: only every
+// kernel_width-th position is one.
 class WindowRow {
  public:
   explicit WindowRow(const Pictures& pictures)
       : pictures_(pictures),
-        largest_(static_cast<size_t>(pictures.row())),
-        source_(largest_.size()),
-        value(static_cast<size_t>(pictures.out_row())),
-        row(value.size()),
-        column(value.size()),
-        other_value_(value.size()),
-        other_row_(value.size()) {}
-
-  void read(const float* rows) {
-    const int64_t count = pictures_.row();
-    std::copy_n(rows, count, largest_.data());
-    std::fill(source_.begin(), source_.end(), 0);
-    for (int64_t i = 1; i < pictures_.kernel_height; ++i) {
-      take_larger(largest_.data(), source_.data(), rows + i * count, static_cast<int32_t>(i),
-                  count);
-    }
-    std::fill(column.begin(), column.end(), 0);
-    take_column(0, value.data(), row.data());
-    for (int64_t k = 1; k < pictures_.kernel_width; ++k) {
-      take_column(k, other_value_.data(), other_row_.data());
-      take_better_column(value.data(), row.data(), column.data(), other_value_.data(),
-                         other_row_.data(), static_cast<int32_t>(k), pictures_.out_row());
+        largest_(row_with_room<float>(pictures.row())),
+        source_(row_with_room<int32_t>(pictures.row())),
+        packed_(row_with_room<float>(pictures.out_row())),
+        spread_(row_with_room<float>(pictures.row())),
+        spread_source_(row_with_room<int32_t>(pictures.row())),
+        column_(row_with_room<int32_t>(pictures.row())) {
+    for (int64_t i = 0; i < pictures.row(); ++i) {
+      const int64_t column = i / pictures.channels % pictures.kernel_width;
+      column_[static_cast<size_t>(i)] = static_cast<int32_t>(column);
     }
   }
 
-  // Where the maximum of window w and a channel lies in a row of the picture.
-  int64_t place(int64_t window, int64_t channel, size_t entry) const {
-    return (window * pictures_.kernel_width + column[entry]) * pictures_.channels + channel;
+  // The maxima of the windows over `rows` of the picture: out_row numbers.
+  void maxima(const float* rows, float* out) {
+    std::copy_n(rows, pictures_.row(), largest_.data());
+    for_each_later_tap([&](int64_t offset, int32_t, int64_t count) {
+      take_larger(largest_.data(), rows + offset, count);
+    });
+    for (int64_t w = 0; w < pictures_.out_width; ++w)
+      copy_channels(largest_.data() + begin(w), pictures_.channels, packed_.data() + place(w));
+    std::copy_n(packed_.data(), pictures_.out_row(), out);
+  }
+
+  // The windows' cotangents, at their maxima, as `rows` of the picture's cotangent.
+  void gradient(const float* rows, const float* cotangent, const Axes& strides, float* to) {
+    std::copy_n(rows, pictures_.row(), largest_.data());
+    std::fill(source_.begin(), source_.end(), 0);
+    for_each_later_tap([&](int64_t offset, int32_t tap, int64_t count) {
+      take_larger(largest_.data(), source_.data(), rows + offset, tap, count);
+    });
+    pack(cotangent, strides);
+    const int64_t channels = pictures_.channels;
+    for (int64_t w = 0; w < pictures_.out_width; ++w) {
+      for (int64_t k = 0; k < pictures_.kernel_width; ++k) {
+        const int64_t at = begin(w) + k * channels;
+        copy_channels(packed_.data() + place(w), channels, spread_.data() + at);
+        copy_channels(source_.data() + begin(w), channels, spread_source_.data() + at);
+      }
+    }
+    // Positions behind the last window have none.
+    const int64_t covered = begin(pictures_.out_width);
+    for (int64_t i = 0; i < pictures_.kernel_height; ++i, to += pictures_.row()) {
+      give_where(to, spread_.data(), spread_source_.data(), column_.data(),
+                 static_cast<int32_t>(i * pictures_.kernel_width), covered);
+      std::fill(to + covered, to + pictures_.row(), 0.0f);
+    }
   }
 
  private:
-  // The k-th column of every window, side by side.
-  void take_column(int64_t k, float* values, int32_t* rows) const {
+  int64_t begin(int64_t window) const {
+    return window * pictures_.kernel_width * pictures_.channels;
+  }
+  int64_t place(int64_t window) const { return window * pictures_.channels; }
+
+  // Calls body(offset of the tap from the first one, its number, how many positions have it) for
+  // the taps after the first, row by row.
+  template <typename Body>
+  void for_each_later_tap(Body body) const {
+    for (int64_t i = 0; i < pictures_.kernel_height; ++i) {
+      for (int64_t k = 0; k < pictures_.kernel_width; ++k) {
+        const int64_t tap = i * pictures_.kernel_width + k, ahead = k * pictures_.channels;
+        if (tap == 0) continue;
+        body(i * pictures_.row() + ahead, static_cast<int32_t>(tap), pictures_.row() - ahead);
+      }
+    }
+  }
+
+  // One row of cotangents, side by side.
+  void pack(const float* cotangent, const Axes& strides) {
     const int64_t channels = pictures_.channels;
+    if (strides[1] == 1 && strides[3] == channels) {
+      std::copy_n(cotangent, pictures_.out_row(), packed_.data());
+      return;
+    }
     for (int64_t w = 0; w < pictures_.out_width; ++w) {
-      const int64_t from = (w * pictures_.kernel_width + k) * channels;
-      std::copy_n(largest_.data() + from, channels, values + w * channels);
-      std::copy_n(source_.data() + from, channels, rows + w * channels);
+      for (int64_t c = 0; c < channels; ++c)
+        packed_[static_cast<size_t>(place(w) + c)] = cotangent[w * strides[3] + c * strides[1]];
     }
   }
 
   const Pictures& pictures_;
-  std::vector<float> largest_;   // of each column, over the window's rows
-  std::vector<int32_t> source_;  // the row it comes from
-
- public:
-  std::vector<float> value;
-  std::vector<int32_t> row, column;  // of the maximum, within the window
-
- private:
-  std::vector<float> other_value_;
-  std::vector<int32_t> other_row_;
+  std::vector<float> largest_;
+  std::vector<int32_t> source_;
+  std::vector<float> packed_;  // one number a window and channel
+  std::vector<float> spread_;  // the same in every column of its window
+  std::vector<int32_t> spread_source_;
+  std::vector<int32_t> column_;  // of each position within its window
 };
 
 bool is_channels_last(const TensorView& view) {
@@ -150,8 +195,7 @@ bool max_pool_forward_disjoint(const TensorView& x, const TensorView& y,
       const float* rows = x.as<float>() + n * pictures->height * pictures->row();
       float* out = y.as<float>() + n * pictures->out_height * pictures->out_row();
       for (int64_t h = 0; h < pictures->out_height; ++h, out += pictures->out_row()) {
-        windows.read(rows + h * pictures->kernel_height * pictures->row());
-        std::copy(windows.value.begin(), windows.value.end(), out);
+        windows.maxima(rows + h * pictures->kernel_height * pictures->row(), out);
       }
     }
   });
@@ -165,27 +209,13 @@ bool max_pool_gradient_disjoint(const TensorView& x, const TensorView& dy, const
   const int64_t row = pictures->row();
   parallel_for(pictures->count, grain(*pictures), [&](int64_t begin, int64_t end) {
     WindowRow windows(*pictures);
-    std::vector<float> cotangent(static_cast<size_t>(row));
-    std::vector<int32_t> source(static_cast<size_t>(row));
     for (int64_t n = begin; n < end; ++n) {
       const float* rows = x.as<float>() + n * pictures->height * row;
       const float* from = dy.as<float>() + n * dy.strides[0];
       float* to = dx.as<float>() + n * pictures->height * row;
       for (int64_t h = 0; h < pictures->out_height; ++h, to += pictures->kernel_height * row) {
-        windows.read(rows + h * pictures->kernel_height * row);
-        std::fill(source.begin(), source.end(), -1);
-        size_t next = 0;
-        for (int64_t w = 0; w < pictures->out_width; ++w) {
-          const float* column = from + h * dy.strides[2] + w * dy.strides[3];
-          for (int64_t c = 0; c < pictures->channels; ++c, ++next) {
-            const auto place = static_cast<size_t>(windows.place(w, c, next));
-            source[place] = windows.row[next];
-            cotangent[place] = column[c * dy.strides[1]];
-          }
-        }
-        for (int64_t i = 0; i < pictures->kernel_height; ++i) {
-          give_where(to + i * row, cotangent.data(), source.data(), static_cast<int32_t>(i), row);
-        }
+        windows.gradient(rows + h * pictures->kernel_height * row, from + h * dy.strides[2],
+                         dy.strides, to);
       }
       const int64_t rest = pictures->height - pictures->out_height * pictures->kernel_height;
       std::fill_n(to, rest * row, 0.0f);
