@@ -95,8 +95,9 @@ ConvolutionProblem problem_of(const TensorView& x, const TensorView& weight, con
   return problem;
 }
 
-bool uses_onednn(const TensorView& x, const TensorView& weight, const TensorView& y) {
-  return x.dtype != DType::Float64 && x.count() > 0 && weight.count() > 0 && y.count() > 0;
+// Float64, and what is empty.
+bool needs_plain_loops(const TensorView& x, const TensorView& weight, const TensorView& y) {
+  return x.dtype == DType::Float64 || x.count() == 0 || weight.count() == 0 || y.count() == 0;
 }
 
 enum class Pass { Forward, BackwardData, BackwardWeights };
@@ -174,7 +175,7 @@ int64_t convolution_scratch_bytes(const TensorView& x, const TensorView& weight,
                                   const TensorView* bias, const TensorView& y,
                                   const ConvolutionOptions& options) {
   const ConvolutionProblem problem = problem_of(x, weight, bias, y, options);
-  if (!uses_onednn(x, weight, y)) return 0;
+  if (needs_plain_loops(x, weight, y)) return 0;
   const DType dtype = computed_dtype(problem, Pass::Forward, x.dtype);
   const Operand used_x(x, Activation, dtype), used_weight(weight, Weight, dtype),
       used_y(y, Activation, dtype);
@@ -187,7 +188,7 @@ int64_t convolution_scratch_bytes(const TensorView& x, const TensorView& weight,
 void convolution(const TensorView& x, const TensorView& weight, const TensorView* bias,
                  const TensorView& y, const ConvolutionOptions& options, Scratch scratch) {
   const ConvolutionProblem problem = problem_of(x, weight, bias, y, options);
-  if (!uses_onednn(x, weight, y)) return convolution_native(problem, x, weight, bias, y);
+  if (needs_plain_loops(x, weight, y)) return convolution_native(problem, x, weight, bias, y);
   const DType dtype = computed_dtype(problem, Pass::Forward, x.dtype);
   Operand used_x(x, Activation, dtype), used_weight(weight, Weight, dtype),
       used_y(y, Activation, dtype);
@@ -205,38 +206,65 @@ void convolution(const TensorView& x, const TensorView& weight, const TensorView
   used_y.finish_write();
 }
 
+namespace {
+
+// The operands and the kernel of a data gradient, chosen by shapes, layouts and dtype.
+struct DataGradient {
+  ConvolutionProblem problem;
+  DType dtype;
+  Operand dy, weight, dx;
+
+  DataGradient(const ConvolutionProblem& described, const TensorView& given_dy,
+               const TensorView& given_weight, const TensorView& given_dx)
+      : problem(described),
+        dtype(computed_dtype(problem, Pass::BackwardData, given_dy.dtype)),
+        dy(given_dy, Activation, dtype),
+        weight(given_weight, Weight, dtype),
+        dx(given_dx, Activation, dtype) {}
+
+  int64_t copied_bytes() const { return dy.bytes() + weight.bytes() + dx.bytes(); }
+
+  int64_t inner_bytes() const {
+    return scratch_aligned(
+        takes_overlapping_data(problem, dy.view(), dx.view())
+            ? convolution_backward_data_overlapping_scratch_bytes(problem, dy.view(), dx.view())
+            : convolution_backward_data_onednn_scratch_bytes(problem, dy.view(), weight.view(),
+                                                             dx.view()));
+  }
+
+  void run(Scratch scratch) const {
+    if (takes_overlapping_data(problem, dy.view(), dx.view())) {
+      convolution_backward_data_overlapping(problem, dy.view(), weight.view(), dx.view(), scratch);
+    } else {
+      convolution_backward_data_onednn(problem, dy.view(), weight.view(), dx.view(), scratch);
+    }
+  }
+};
+
+}  // namespace
+
 int64_t convolution_backward_data_scratch_bytes(const TensorView& dy, const TensorView& weight,
                                                 const TensorView& dx,
                                                 const ConvolutionOptions& options) {
   const ConvolutionProblem problem = problem_of(dx, weight, nullptr, dy, options);
-  if (!uses_onednn(dx, weight, dy)) return 0;
-  const DType dtype = computed_dtype(problem, Pass::BackwardData, dy.dtype);
-  const Operand used_dy(dy, Activation, dtype), used_weight(weight, Weight, dtype),
-      used_dx(dx, Activation, dtype);
-  return used_dy.bytes() + used_weight.bytes() + used_dx.bytes() +
-         scratch_aligned(convolution_backward_data_onednn_scratch_bytes(
-             problem, used_dy.view(), used_weight.view(), used_dx.view()));
+  if (needs_plain_loops(dx, weight, dy)) return 0;
+  const DataGradient gradient(problem, dy, weight, dx);
+  return gradient.copied_bytes() + gradient.inner_bytes();
 }
 
 void convolution_backward_data(const TensorView& dy, const TensorView& weight, const TensorView& dx,
                                const ConvolutionOptions& options, Scratch scratch) {
   const ConvolutionProblem problem = problem_of(dx, weight, nullptr, dy, options);
-  if (!uses_onednn(dx, weight, dy)) {
+  if (needs_plain_loops(dx, weight, dy)) {
     return convolution_backward_data_native(problem, dy, weight, dx);
   }
-  const DType dtype = computed_dtype(problem, Pass::BackwardData, dy.dtype);
-  Operand used_dy(dy, Activation, dtype), used_weight(weight, Weight, dtype),
-      used_dx(dx, Activation, dtype);
-  if (used_dy.bytes() + used_weight.bytes() + used_dx.bytes() == 0) {
-    return convolution_backward_data_onednn(problem, dy, weight, dx, scratch);
-  }
-  ScratchParts parts(scratch, convolution_backward_data_scratch_bytes(dy, weight, dx, options));
-  used_dy.read(parts);
-  used_weight.read(parts);
-  used_dx.prepare_write(parts);
-  convolution_backward_data_onednn(problem, used_dy.view(), used_weight.view(), used_dx.view(),
-                                   parts.rest());
-  used_dx.finish_write();
+  DataGradient gradient(problem, dy, weight, dx);
+  ScratchParts parts(scratch, gradient.copied_bytes() + gradient.inner_bytes());
+  gradient.dy.read(parts);
+  gradient.weight.read(parts);
+  gradient.dx.prepare_write(parts);
+  gradient.run(parts.rest());
+  gradient.dx.finish_write();
 }
 
 namespace {
@@ -263,7 +291,7 @@ struct WeightGradient {
     if (takes_depthwise_weights(problem, x.view(), dy.view())) {
       return convolution_depthwise_weights_scratch_bytes(problem);
     }
-    if (!uses_onednn(x.view(), dweight.view(), dy.view())) return 0;
+    if (needs_plain_loops(x.view(), dweight.view(), dy.view())) return 0;
     return scratch_aligned(convolution_backward_weights_onednn_scratch_bytes(
         problem, x.view(), dy.view(), dweight.view()));
   }
@@ -271,10 +299,10 @@ struct WeightGradient {
   void run(Scratch scratch) const {
     if (takes_depthwise_weights(problem, x.view(), dy.view())) {
       convolution_depthwise_weights(problem, x.view(), dy.view(), dweight.view(), scratch);
-    } else if (uses_onednn(x.view(), dweight.view(), dy.view())) {
-      convolution_backward_weights_onednn(problem, x.view(), dy.view(), dweight.view(), scratch);
-    } else {
+    } else if (needs_plain_loops(x.view(), dweight.view(), dy.view())) {
       convolution_backward_weights_native(problem, x.view(), dy.view(), dweight.view());
+    } else {
+      convolution_backward_weights_onednn(problem, x.view(), dy.view(), dweight.view(), scratch);
     }
   }
 };

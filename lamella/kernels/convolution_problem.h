@@ -55,6 +55,17 @@ void convolution_depthwise_weights(const ConvolutionProblem& problem, const Tens
                                    Scratch scratch);
 int64_t convolution_depthwise_weights_scratch_bytes(const ConvolutionProblem& problem);
 
+// The data gradient over two axes of few input channels and several images; float32, dy and dx
+// channels-last. weight may have any strides. The same bits for any thread count.
+bool takes_overlapping_data(const ConvolutionProblem& problem, const TensorView& dy,
+                            const TensorView& dx);
+void convolution_backward_data_overlapping(const ConvolutionProblem& problem, const TensorView& dy,
+                                           const TensorView& weight, const TensorView& dx,
+                                           Scratch scratch);
+int64_t convolution_backward_data_overlapping_scratch_bytes(const ConvolutionProblem& problem,
+                                                            const TensorView& dy,
+                                                            const TensorView& dx);
+
 // dbias[k] = the sum of dy[n, k, ...]: positions in row-major order in blocks of 64, block sums
 // pairwise; 16-bit floats in float32, rounded once.
 void convolution_bias_gradient(const TensorView& dy, const TensorView& dbias, Scratch scratch);

@@ -1,6 +1,8 @@
 // Convolutions and their gradients against plain loops in double.
 #include "lamella/kernels/convolution.h"
 
+#include <span>
+
 #include "tests/kernels/array.h"
 #include <gmock/gmock.h>
 
@@ -64,6 +66,16 @@ const Case kCases[] = {
     {"volume", {1, 3, 5, 6, 4}, 4, {3, 2, 3}, {{1, 2, 1}, {1, 0, 1}, {1, 1, 0}, {1, 1, 1}, 1}},
 };
 
+// Where the data gradient is that of few channels and several images.
+const Case kFewChannels[] = {
+    {"few channels, many images", {9, 6, 8, 7}, 16, {5, 5}, {{1, 1}, {0, 0}, {0, 0}, {1, 1}, 1}},
+    {"one channel, many images", {8, 1, 11, 9}, 17, {3, 4}, {{2, 3}, {1, 2}, {2, 0}, {1, 1}, 1}},
+    {"eight channels, many images", {8, 8, 6, 6}, 16, {3, 3}, {{1, 1}, {1, 1}, {1, 1}, {1, 1}, 1}},
+    {"few channels, far strides", {8, 3, 9, 10}, 20, {2, 2}, {{3, 4}, {0, 1}, {1, 0}, {1, 1}, 1}},
+    {"few channels, one row", {8, 4, 5, 5}, 16, {1, 3}, {{1, 1}, {0, 0}, {0, 0}, {1, 1}, 1}},
+    {"few channels, wide", {8, 5, 9, 70}, 16, {4, 4}, {{1, 1}, {3, 3}, {0, 0}, {1, 1}, 1}},
+};
+
 // One product of the sum: row-major numbers of the elements of x, weight and y.
 struct Product {
   int64_t x, weight, y;
@@ -120,9 +132,10 @@ struct Operands {
   }
 };
 
-void for_each_form(const std::function<void(const Case&, const std::vector<Product>&, Operands&,
+void for_each_form(std::span<const Case> cases,
+                   const std::function<void(const Case&, const std::vector<Product>&, Operands&,
                                             const std::string&)>& body) {
-  for (const Case& test : kCases) {
+  for (const Case& test : cases) {
     const auto products = products_of(test);
     for (DType dtype : kFloats) {
       for (int layouts = 0; layouts < 4; ++layouts) {
@@ -135,7 +148,8 @@ void for_each_form(const std::function<void(const Case&, const std::vector<Produ
 }
 
 TEST(Convolution, ForwardMatchesPlainLoops) {
-  for_each_form([](const Case& test, const auto& products, Operands& o, const std::string& what) {
+  for_each_form(kCases, [](const Case& test, const auto& products, Operands& o,
+                           const std::string& what) {
     const auto x = o.x.values(), weight = o.weight.values(), y = o.y.values();
     for (const Array* bias : {static_cast<const Array*>(nullptr), &std::as_const(o.bias)}) {
       std::vector<double> expected(static_cast<size_t>(o.y.count()));
@@ -156,7 +170,8 @@ TEST(Convolution, ForwardMatchesPlainLoops) {
 }
 
 TEST(Convolution, BackwardDataMatchesPlainLoops) {
-  for_each_form([](const Case& test, const auto& products, Operands& o, const std::string& what) {
+  const auto check = [](const Case& test, const auto& products, Operands& o,
+                        const std::string& what) {
     const auto x = o.x.values(), weight = o.weight.values(), y = o.y.values();
     std::vector<double> expected(static_cast<size_t>(o.x.count()));
     for (const Product& p : products) expected[at(p.x)] += y[at(p.y)] * weight[at(p.weight)];
@@ -165,31 +180,34 @@ TEST(Convolution, BackwardDataMatchesPlainLoops) {
     Ref<Allocation> scratch = guarded_pool().allocate((bytes + 63) / 64 * 64);
     convolution_backward_data(o.y, o.weight, o.x, test.options, {scratch->data(), bytes});
     expect_near(o.x, expected, 800, what);
-  });
+  };
+  for_each_form(kCases, check);
+  for_each_form(kFewChannels, check);
 }
 
 TEST(Convolution, BackwardWeightsMatchesPlainLoops) {
-  for_each_form([](const Case& test, const auto& products, Operands& o, const std::string& what) {
-    const auto x = o.x.values(), weight = o.weight.values(), y = o.y.values();
-    std::vector<double> expected(static_cast<size_t>(o.weight.count()));
-    for (const Product& p : products) expected[at(p.weight)] += x[at(p.x)] * y[at(p.y)];
-    std::vector<double> expected_bias(static_cast<size_t>(test.out_channels));
-    const int64_t places = o.y.count() / std::max<int64_t>(1, test.x[0] * test.out_channels);
-    for (int64_t i = 0; i < o.y.count(); ++i) {
-      expected_bias[static_cast<size_t>(i / places % test.out_channels)] += y[at(i)];
-    }
-    for (const TensorView* bias : {static_cast<const TensorView*>(nullptr), &o.bias.view()}) {
-      o.weight.fill_with(NAN);
-      o.bias.fill_with(NAN);
-      const int64_t bytes =
-          convolution_backward_weights_scratch_bytes(o.x, o.y, o.weight, bias, test.options);
-      Ref<Allocation> scratch = guarded_pool().allocate((bytes + 63) / 64 * 64);
-      convolution_backward_weights(o.x, o.y, o.weight, bias, test.options,
-                                   {scratch->data(), bytes});
-      expect_near(o.weight, expected, 300, what);
-      if (bias != nullptr) expect_near(o.bias, expected_bias, 300, what + ", bias");
-    }
-  });
+  for_each_form(
+      kCases, [](const Case& test, const auto& products, Operands& o, const std::string& what) {
+        const auto x = o.x.values(), weight = o.weight.values(), y = o.y.values();
+        std::vector<double> expected(static_cast<size_t>(o.weight.count()));
+        for (const Product& p : products) expected[at(p.weight)] += x[at(p.x)] * y[at(p.y)];
+        std::vector<double> expected_bias(static_cast<size_t>(test.out_channels));
+        const int64_t places = o.y.count() / std::max<int64_t>(1, test.x[0] * test.out_channels);
+        for (int64_t i = 0; i < o.y.count(); ++i) {
+          expected_bias[static_cast<size_t>(i / places % test.out_channels)] += y[at(i)];
+        }
+        for (const TensorView* bias : {static_cast<const TensorView*>(nullptr), &o.bias.view()}) {
+          o.weight.fill_with(NAN);
+          o.bias.fill_with(NAN);
+          const int64_t bytes =
+              convolution_backward_weights_scratch_bytes(o.x, o.y, o.weight, bias, test.options);
+          Ref<Allocation> scratch = guarded_pool().allocate((bytes + 63) / 64 * 64);
+          convolution_backward_weights(o.x, o.y, o.weight, bias, test.options,
+                                       {scratch->data(), bytes});
+          expect_near(o.weight, expected, 300, what);
+          if (bias != nullptr) expect_near(o.bias, expected_bias, 300, what + ", bias");
+        }
+      });
 }
 
 TEST(Convolution, TakesOtherStrides) {
@@ -243,6 +261,35 @@ TEST(Convolution, DepthwiseWeightGradientsHaveTheSameBitsForAnyThreadCount) {
     Operands o(test, dtype, true, true);
     expect_same_bits_for_any_thread_count(
         o.weight, [&] { convolution_backward_weights(o.x, o.y, o.weight, nullptr, test.options); });
+  }
+}
+
+TEST(Convolution, DataGradientsOfFewChannelsHaveTheSameBitsForAnyThreadCount) {
+  const Case test{"", {11, 3, 9, 9}, 18, {5, 5}, {{1, 1}, {2, 2}, {2, 2}, {1, 1}, 1}};
+  for (DType dtype : {DType::Float32, DType::BFloat16, DType::Float16}) {
+    Operands o(test, dtype, true, true);
+    expect_same_bits_for_any_thread_count(
+        o.x, [&] { convolution_backward_data(o.y, o.weight, o.x, test.options); });
+  }
+}
+
+TEST(Convolution, ANaNStaysWithinItsWindow) {
+  for (const Case& test : kFewChannels) {
+    Operands o(test, DType::Float32, true, true);
+    for (const double odd : {static_cast<double>(NAN), static_cast<double>(INFINITY)}) {
+      o.y.randomize(4);
+      o.y.set_flat(o.y.count() / 2, odd);
+      std::vector<bool> touched(at(o.x.count()), false);
+      for (const Product& p : products_of(test)) {
+        if (p.y == o.y.count() / 2) touched[at(p.x)] = true;
+      }
+      convolution_backward_data(o.y, o.weight, o.x, test.options);
+      for (int64_t i = 0; i < o.x.count(); ++i) {
+        if (!touched[at(i)]) {
+          ASSERT_TRUE(std::isfinite(o.x.flat(i))) << test.name << ", element " << i;
+        }
+      }
+    }
   }
 }
 
