@@ -147,6 +147,61 @@ def test_transforms_as_functions():
     )
 
 
+def test_rows_are_the_readers_own():
+    """Whatever a user's object gives stays its own: neither a reader who writes nor a tensor whose
+    memory is used again changes it."""
+    kept = np.arange(6, dtype=np.float32).reshape(6, 1)
+    constant = np.full(1, 5, np.float32)
+
+    class Numbered:
+        def __len__(self):
+            return len(kept)
+
+        def __getitem__(self, index):
+            return kept[index]
+
+    def pipelines():
+        options = {"column_names": ["x"], "shuffle": False}
+        numbered = ds.GeneratorDataset(Numbered(), **options)
+        yield numbered, kept[:, 0]
+        yield numbered.map(transforms.TypeCast(ms.float32)), kept[:, 0]
+        yield numbered.map(lambda x: x), kept[:, 0]
+        yield numbered.map(lambda x: constant), [5] * 6
+        yield numbered.filter(lambda x: x.fill(7) is None), kept[:, 0]
+        yield ds.GeneratorDataset(lambda: iter(kept), ["x"]), kept[:, 0]
+        yield ds.NumpySlicesDataset(kept, **options), kept[:, 0]
+
+    for dataset, expected in pipelines():
+        tensors = dataset.create_tuple_iterator(num_epochs=1)
+        assert [((x - 0.5) * 2).item() for (x,) in tensors] == [(v - 0.5) * 2 for v in expected]
+        for (x,) in dataset.create_tuple_iterator(num_epochs=1, output_numpy=True):
+            x += 100
+        assert kept[:, 0].tolist() == list(range(6))
+        assert constant.tolist() == [5]
+
+
+def test_rows_of_memory_that_cannot_be_written(tmp_path):
+    np.save(tmp_path / "rows.npy", np.arange(6, dtype=np.float32).reshape(6, 1))
+    mapped = np.load(tmp_path / "rows.npy", mmap_mode="r")
+    dataset = ds.GeneratorDataset([row for row in mapped], ["x"], shuffle=False)  # noqa: C416
+    tensors = dataset.create_tuple_iterator(num_epochs=1)
+    assert [((x - 0.5) * 2).item() for (x,) in tensors] == [(v - 0.5) * 2 for v in range(6)]
+    for (x,) in dataset.create_tuple_iterator(num_epochs=1, output_numpy=True):
+        x += 100
+
+
+def test_what_a_transform_gives_is_not_its_input():
+    gray = np.ones((2, 3, 1), np.uint8)
+    for transform in (
+        vision.RandomHorizontalFlip(0.0),
+        vision.HWC2CHW(),
+        transforms.TypeCast(ms.uint8),
+        transforms.Compose([vision.HWC2CHW(), transforms.TypeCast(ms.uint8)]),
+    ):
+        transform(gray)[...] = 7
+        assert (gray == 1).all()
+
+
 def test_samplers_and_shards():
     assert [r[1].item() for r in slices(shuffle=None, sampler=ds.SequentialSampler(3, 2))] == [3, 4]
     parts = [[r[1].item() for r in slices(num_shards=2, shard_id=shard)] for shard in range(2)]
