@@ -1,6 +1,8 @@
 // The operations of datasets as methods, and users' objects as sources.
 #include "python/src/dataset.h"
 
+#include <set>
+
 #include "python/src/dataset_arrays.h"
 #include "python/src/dtype_object.h"
 #include "python/src/errors.h"
@@ -29,17 +31,49 @@ namespace lamella::python {
 
 namespace {
 
+// The iterators that Python has. Changed under Python's lock only.
+struct OpenIterators {
+  std::set<data::Iterator*> all;
+  bool ended = false;  // no thread may start any more
+};
+
+OpenIterators& open_iterators() {
+  static OpenIterators* const open = new OpenIterators;
+  return *open;
+}
+
 // Dropping an iterator waits for its workers, which may wait for Python's lock.
 struct IteratorHandle {
   Ref<data::Iterator> iterator;
 
-  explicit IteratorHandle(Ref<data::Iterator> given) : iterator(std::move(given)) {}
+  explicit IteratorHandle(Ref<data::Iterator> given) : iterator(std::move(given)) {
+    open_iterators().all.insert(iterator.get());
+  }
   IteratorHandle(IteratorHandle&&) = default;
   ~IteratorHandle() {
+    open_iterators().all.erase(iterator.get());
     const HostReleased released;
     iterator.reset();
   }
 };
+
+IteratorHandle iterate(DatasetHandle& self, int64_t epochs, std::vector<std::string> columns,
+                       std::optional<int> workers) {
+  if (open_iterators().ended) {
+    fail(ErrorKind::Value, "[iterator] the interpreter ends: no dataset is read any more");
+  }
+  return IteratorHandle(
+      self.dataset->iterate({.epochs = epochs, .columns = std::move(columns), .workers = workers}));
+}
+
+// Threads and processes of iterators end before the interpreter does.
+void end_iterators() {
+  OpenIterators& open = open_iterators();
+  open.ended = true;
+  const std::vector<Ref<data::Iterator>> all(open.all.begin(), open.all.end());
+  const HostReleased released;
+  for (const auto& iterator : all) iterator->close();
+}
 
 using Names = std::vector<std::string>;
 using Count = std::optional<int64_t>;
@@ -374,7 +408,8 @@ void add_datasets(nb::module_& module) {
       .def("columns", [](IteratorHandle& self) { return self.iterator->columns(); })
       .def("position",
            [](IteratorHandle& self) {
-             const data::Position position = self.iterator->position();
+             const data::Position position =
+                 without_lock([&] { return self.iterator->position(); });
              return std::pair(position.epoch, position.batch);
            })
       .def(
@@ -383,7 +418,7 @@ void add_datasets(nb::module_& module) {
             without_lock([&] { self.iterator->seek({.epoch = epoch, .batch = batch}); });
           },
           "epoch"_a, "batch"_a)
-      .def("close", [](IteratorHandle& self) { without_lock([&] { self.iterator.reset(); }); });
+      .def("close", [](IteratorHandle& self) { without_lock([&] { self.iterator->close(); }); });
   nb::class_<DatasetHandle>(module, "Dataset")
       .def("columns", [](DatasetHandle& self) { return self.dataset->columns(); })
       .def("size",
@@ -472,13 +507,8 @@ void add_datasets(nb::module_& module) {
           },
           "inputs"_a, "outputs"_a)
       .def("reset", [](DatasetHandle& self) { self.dataset->reset(); })
-      .def(
-          "iterate",
-          [](DatasetHandle& self, int64_t epochs, Names columns, std::optional<int> workers) {
-            return IteratorHandle(self.dataset->iterate(
-                {.epochs = epochs, .columns = std::move(columns), .workers = workers}));
-          },
-          "epochs"_a, "columns"_a, "workers"_a.none());
+      .def("iterate", iterate, "epochs"_a, "columns"_a, "workers"_a.none());
+  module.def("end_iterators", end_iterators);
   module.def("dataset_of_arrays", of_arrays, "arrays"_a, "names"_a, "samples"_a.none(),
              "shuffle"_a.none(), "sampler"_a.none(), "shards"_a.none(), "shard"_a.none());
   module.def("dataset_of_source", of_source, "source"_a, "get"_a, "names"_a, "samples"_a.none(),

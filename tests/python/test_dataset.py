@@ -72,6 +72,22 @@ def test_parts_of_a_split_stay_apart_in_every_epoch():
             slices().split(wrong)
 
 
+def test_a_released_iterator_says_so():
+    for read in (0, 1, 10):
+        iterator = slices().create_dict_iterator(num_epochs=1)
+        for _ in range(read):
+            next(iterator)
+        iterator.release()
+        iterator.stop()
+        for _ in range(2):
+            with pytest.raises(ValueError, match="it was closed"):
+                next(iterator)
+            with pytest.raises(ValueError, match="it was closed"):
+                iterator._iterator.seek(0, 1)
+        assert iterator._iterator.position() == (0, read)
+        assert iterator._iterator.columns() == ["image", "label"]
+
+
 def test_epochs_of_one_iterator():
     iterator = slices().batch(10).create_dict_iterator(num_epochs=2)
     assert [len(list(iterator)) for _ in range(2)] == [2, 2]

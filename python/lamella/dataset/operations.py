@@ -1,7 +1,6 @@
 """Dataset: the operations on a source, and iterators over them."""
 
 import atexit
-import weakref
 
 import numpy as np
 
@@ -25,14 +24,7 @@ class Text(np.ndarray):
         return np.asarray(self)
 
 
-_open_iterators = weakref.WeakSet()
-
-
-@atexit.register
-def _close_iterators():
-    """Threads and processes of iterators end before the interpreter does."""
-    for rows in list(_open_iterators):
-        rows.release()
+atexit.register(_native.data.end_iterators)
 
 
 class _Rows:
@@ -43,7 +35,6 @@ class _Rows:
         self._numpy = numpy
         self._done, self._epochs = 0, epochs
         self._calls_python = dataset._calls_python
-        _open_iterators.add(self)
 
     def __iter__(self):
         if 0 <= self._epochs <= self._done:
