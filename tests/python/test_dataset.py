@@ -88,6 +88,12 @@ def test_a_released_iterator_says_so():
         assert iterator._iterator.columns() == ["image", "label"]
 
 
+def test_a_function_cannot_release_the_iterator_that_waits_for_it():
+    iterator = slices().map(lambda x: iterator.release(), "label").create_tuple_iterator()
+    with pytest.raises(RuntimeError, match="cannot be released within such a function"):
+        next(iterator)
+
+
 def test_epochs_of_one_iterator():
     iterator = slices().batch(10).create_dict_iterator(num_epochs=2)
     assert [len(list(iterator)) for _ in range(2)] == [2, 2]

@@ -41,12 +41,15 @@ class _Rows:
             raise RuntimeError("[iterator] its epochs are over; make a new one")
         return self
 
-    def __next__(self):
+    def _check_outside(self, used):
         if self._calls_python and calls.inside():
             raise RuntimeError(
-                "[iterator] a dataset with Python functions cannot be read within such a function: "
-                "they are called one at a time"
+                f"[iterator] a dataset with Python functions cannot be {used} within such a "
+                "function: they are called one at a time"
             )
+
+    def __next__(self):
+        self._check_outside("read")
         try:
             row = self._iterator.next(self._numpy)
         except StopIteration as error:
@@ -67,6 +70,7 @@ class _Rows:
         return column if plain else column.view(Text)
 
     def release(self):
+        self._check_outside("released")
         self._iterator.close()
 
     stop = release
