@@ -8,6 +8,7 @@ from lamella import _native
 from lamella.dataset import calls, functions
 from lamella.dataset.transforms import calls_python
 from lamella.dataset.transforms import made as made_transform
+from lamella.dtypes import dtype_to_nptype
 
 
 def names_of(columns):
@@ -309,12 +310,12 @@ class Dataset:
         return self._handle.columns()
 
     def output_types(self):
-        from lamella.mindspore.common.dtype import dtype_to_nptype
-
         types = [dtype for dtype, _ in self._handle.types()]
         return [np.str_ if dtype is None else dtype_to_nptype(dtype) for dtype in types]
 
     def output_shapes(self, estimate=False):
+        if estimate:
+            raise NotImplementedError("[output_shapes] estimate is not supported")
         return [list(sizes) for _, sizes in self._handle.types()]
 
     def num_classes(self):
