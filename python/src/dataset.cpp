@@ -472,10 +472,12 @@ void add_datasets(nb::module_& module) {
           "count"_a)
       .def(
           "split",
-          [](DatasetHandle& self, const std::vector<int64_t>& sizes, bool random) {
+          [](DatasetHandle& self,
+             const std::variant<std::vector<int64_t>, std::vector<double>>& sizes, bool random) {
+            const data::Order order = random ? data::Order::Random : data::Order::AsGiven;
             const auto parts = without_lock([&] {
-              return self.dataset->split(sizes,
-                                         random ? data::Order::Random : data::Order::AsGiven);
+              return std::visit([&](const auto& rows) { return self.dataset->split(rows, order); },
+                                sizes);
             });
             nb::list handles;
             for (const auto& part : parts) handles.append(DatasetHandle{part});

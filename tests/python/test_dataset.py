@@ -67,9 +67,16 @@ def test_parts_of_a_split_stay_apart_in_every_epoch():
     for wrong in ([15, 4], [0.5, 0.4], [20, 0]):
         with pytest.raises(ValueError, match=r"\[split\]"):
             slices().split(wrong)
-    for wrong in ([], 3):
+    for wrong in ([], 3, ["15", "5"]):
         with pytest.raises(TypeError, match="sizes must be a list"):
             slices().split(wrong)
+
+
+def test_sizes_of_the_parts_of_a_split():
+    for sizes in ([15, 5], [np.int64(15), np.int32(5)], [0.75, 0.25], [np.float32(0.75), 0.25]):
+        assert [part.get_dataset_size() for part in slices().split(sizes)] == [15, 5]
+    parts = slices().take(5).split([0.5, 0.5])
+    assert [part.get_dataset_size() for part in parts] == [3, 2]
 
 
 def test_a_released_iterator_says_so():

@@ -260,21 +260,19 @@ class Dataset:
         return dataset
 
     def split(self, sizes, randomize=True):
-        """Parts of the sizes, or shares, listed. A part has the same samples in every epoch."""
-        if not isinstance(sizes, (tuple, list)) or not sizes:
+        """Parts of the sizes, or fractions, listed. A part has the same samples in every epoch."""
+        whole, real = (int, np.integer), (int, float, np.integer, np.floating)
+        if (
+            not isinstance(sizes, (tuple, list))
+            or not sizes
+            or not all(isinstance(size, real) for size in sizes)
+        ):
             raise TypeError(
-                f"[split] sizes must be a list of row counts or of shares, got {sizes!r}"
+                f"[split] sizes must be a list of row counts or of fractions, got {sizes!r}"
             )
-        if all(isinstance(size, int) for size in sizes):
-            counts = list(sizes)
-        else:
-            total = self.get_dataset_size()
-            if not all(0 < size <= 1 for size in sizes) or abs(sum(sizes) - 1) > 1e-6:
-                raise ValueError(f"[split] the shares {sizes} must be above 0 and add up to 1")
-            counts = [int(total * share) for share in sizes]
-            for i in range(total - sum(counts)):
-                counts[i % len(counts)] += 1
-        return [self._with(part) for part in self._handle.split(counts, bool(randomize))]
+        kind = int if all(isinstance(size, whole) for size in sizes) else float
+        parts = self._handle.split([kind(size) for size in sizes], bool(randomize))
+        return [self._with(part) for part in parts]
 
     def device_que(self, send_epoch_end=True, create_data_info_queue=False, queue_name=""):
         return self
