@@ -134,11 +134,14 @@ class PythonIterable final : public data::IterableSource {
   std::string name_;
 };
 
-// A user's sampler: its numbers are asked for once an epoch.
+// A user's sampler. It is asked for an epoch's numbers when the epoch begins, and also to know how
+// many there are.
 class PythonSampler final : public data::Sampler {
  public:
   PythonSampler(UserFunction numbers, Count samples)
-      : numbers_(std::move(numbers)), samples_(samples) {}
+      : numbers_(std::move(numbers)), samples_(samples) {
+    data::check_samples("Sampler", samples);
+  }
 
   int64_t length(int64_t size) const override {
     return static_cast<int64_t>(order(size, data::RandomStream({})).size());
@@ -168,12 +171,13 @@ data::SourceOptions options_from(Count samples, std::optional<bool> shuffle,
 }
 
 DatasetHandle of_arrays(nb::list arrays, Names names, Count samples, std::optional<bool> shuffle,
-                        const SamplerHandle* sampler, Count shards, Count shard) {
+                        const SamplerHandle* sampler, Count shards, Count shard,
+                        std::optional<int> workers) {
   std::vector<data::Array> columns;
   for (nb::handle array : arrays) columns.push_back(array_from(array.ptr()));
   return {make_ref<data::NumpySlicesDataset>(
       std::move(columns), std::move(names),
-      options_from(samples, shuffle, sampler, shards, shard, {}))};
+      options_from(samples, shuffle, sampler, shards, shard, workers))};
 }
 
 DatasetHandle of_source(nb::object source, UserFunction get, Names names, Count samples,
@@ -239,8 +243,8 @@ DatasetHandle of_csv(const Names& files, const std::string& delimiter, nb::list 
 
 DatasetHandle of_mnist(const std::string& folder, const std::string& usage, bool fashion,
                        Count samples, std::optional<bool> shuffle, const SamplerHandle* sampler,
-                       Count shards, Count shard) {
-  const auto options = options_from(samples, shuffle, sampler, shards, shard, {});
+                       Count shards, Count shard, std::optional<int> workers) {
+  const auto options = options_from(samples, shuffle, sampler, shards, shard, workers);
   const HostReleased released;
   if (fashion) {
     return {make_ref<data::FashionMnistDataset>(
@@ -512,7 +516,8 @@ void add_datasets(nb::module_& module) {
       .def("iterate", iterate, "epochs"_a, "columns"_a, "workers"_a.none());
   module.def("end_iterators", end_iterators);
   module.def("dataset_of_arrays", of_arrays, "arrays"_a, "names"_a, "samples"_a.none(),
-             "shuffle"_a.none(), "sampler"_a.none(), "shards"_a.none(), "shard"_a.none());
+             "shuffle"_a.none(), "sampler"_a.none(), "shards"_a.none(), "shard"_a.none(),
+             "workers"_a.none());
   module.def("dataset_of_source", of_source, "source"_a, "get"_a, "names"_a, "samples"_a.none(),
              "shuffle"_a.none(), "sampler"_a.none(), "shards"_a.none(), "shard"_a.none(),
              "workers"_a.none());
@@ -524,7 +529,8 @@ void add_datasets(nb::module_& module) {
              "files_only"_a, "samples"_a.none(), "shuffle"_a.none(), "shards"_a.none(),
              "shard"_a.none(), "workers"_a.none());
   module.def("dataset_of_mnist", of_mnist, "folder"_a, "usage"_a, "fashion"_a, "samples"_a.none(),
-             "shuffle"_a.none(), "sampler"_a.none(), "shards"_a.none(), "shard"_a.none());
+             "shuffle"_a.none(), "sampler"_a.none(), "shards"_a.none(), "shard"_a.none(),
+             "workers"_a.none());
 
   nb::module_ config = module.def_submodule("config");
   config.def("set_seed", data::config::set_seed, "seed"_a);

@@ -11,6 +11,13 @@ IMAGES = np.random.default_rng(0).integers(0, 255, (20, 6, 5, 3)).astype(np.uint
 LABELS = np.arange(20, dtype=np.int32)
 
 
+def write_digits(folder):
+    """Three images in the files of MNIST."""
+    for name, sizes in (("images-idx3", (3, 2, 2)), ("labels-idx1", (3,))):
+        header = bytes([0, 0, 8, len(sizes)]) + b"".join(size.to_bytes(4, "big") for size in sizes)
+        (folder / f"train-{name}-ubyte").write_bytes(header + bytes(int(np.prod(sizes))))
+
+
 def slices(**options):
     return ds.NumpySlicesDataset(
         {"image": IMAGES, "label": LABELS}, shuffle=options.pop("shuffle", False), **options
@@ -242,6 +249,36 @@ def test_samplers_and_shards():
     assert [r[1].item() for r in slices(shuffle=ds.Shuffle.FALSE)] == list(range(20))
 
 
+def test_a_samplers_number_of_samples_is_checked():
+    class Backwards(ds.Sampler):
+        def __iter__(self):
+            return iter(range(19, -1, -1))
+
+    dataset = slices(shuffle=None, sampler=Backwards(3))
+    assert [row[1].item() for row in dataset] == [19, 18, 17]
+    for samples in (0, -1):
+        with pytest.raises(ValueError, match="num_samples must be at least 1"):
+            slices(shuffle=None, sampler=Backwards(samples))
+
+
+def test_what_sources_and_samplers_cannot_do_is_refused(tmp_path):
+    write_digits(tmp_path)
+    assert len(ds.MnistDataset(str(tmp_path), "train", num_parallel_workers=2)) == 3
+    for workers in (0, -3):
+        with pytest.raises(ValueError, match="num_parallel_workers"):
+            slices(num_parallel_workers=workers)
+        with pytest.raises(ValueError, match="num_parallel_workers"):
+            ds.MnistDataset(str(tmp_path), "train", num_parallel_workers=workers)
+    for refused in (
+        lambda: ds.MnistDataset(str(tmp_path), cache=object()),
+        lambda: ds.DistributedSampler(2, 0, offset=1),
+        lambda: ds.RandomSampler(shuffle=ds.Shuffle.PARTIAL),
+        lambda: slices().output_shapes(estimate=True),
+    ):
+        with pytest.raises(NotImplementedError):
+            refused()
+
+
 def test_settings():
     ds.config.prefetch_size = 8
     assert ds.config.get_prefetch_size() == 8
@@ -264,6 +301,9 @@ def test_settings():
                 setting(wrong)
         with pytest.raises(TypeError):
             setting("many")
+    for wrong in (0, -1, 2.5, "many"):
+        with pytest.raises(ValueError, match="max_rowsize must be a positive number"):
+            ds.config.max_rowsize = wrong
     with pytest.raises(TypeError, match="enable must be a bool"):
         ds.config.set_auto_num_workers(1)
 

@@ -122,6 +122,33 @@ def test_rows_of_every_size_and_dtype(max_rowsize, shared):
         ds.config.set_enable_shared_mem(True)
 
 
+def test_the_memory_of_a_worker_is_that_of_the_operation_or_the_setting():
+    def mapped():
+        """MiB of the mappings that workers share with this process."""
+        lines = pathlib.Path("/proc/self/maps").read_text().splitlines()
+        ranges = [line.split()[0].split("-") for line in lines
+                  if "/dev/zero" in line]  # fmt: skip
+        return sum(int(end, 16) - int(begin, 16) for begin, end in ranges) >> 20
+
+    def with_memory(**options):
+        before = mapped()
+        data = ds.NumpySlicesDataset({"x": np.arange(4)})
+        data = data.map(lambda x: x, num_parallel_workers=2, python_multiprocessing=True, **options)
+        iterator = data.create_tuple_iterator(num_epochs=1)
+        next(iterator)
+        return (mapped() - before) // 2
+
+    default = ds.config.max_rowsize
+    assert with_memory() == with_memory(max_rowsize=-1) == default
+    assert with_memory(max_rowsize=[2, 3]) == 3
+    ds.config.max_rowsize = 5
+    try:
+        assert with_memory() == with_memory(max_rowsize=[-1, 2]) == 5
+        assert with_memory(max_rowsize=2) == 2
+    finally:
+        ds.config.max_rowsize = default
+
+
 def step_of_training():
     net = nn.Dense(64, 64)
     optimizer = nn.SGD(net.trainable_params(), 0.01)
@@ -422,8 +449,9 @@ def test_wrong_options_are_told():
     data = ds.NumpySlicesDataset({"x": np.arange(3)})
     with pytest.raises(TypeError, match="python_multiprocessing must be a bool"):
         data.map(lambda x: x, python_multiprocessing="yes")
-    with pytest.raises(ValueError, match="max_rowsize must be a positive number"):
-        data.map(lambda x: x, python_multiprocessing=True, max_rowsize=0)
+    for wrong in (0, -2, 2.5, [], [1], [1, 2, 3], [1, 0]):
+        with pytest.raises(ValueError, match="max_rowsize must be a positive number"):
+            data.map(lambda x: x, python_multiprocessing=True, max_rowsize=wrong)
     with pytest.raises(TypeError, match="there is no argument 'workers'"):
         data.map(lambda x: x, workers=3)
     with pytest.raises(ValueError, match="num_parallel_workers must be 1 to"):

@@ -227,6 +227,8 @@ class Dataset:
         return self._with(self._handle.skip(count))
 
     def filter(self, predicate, input_columns=None, num_parallel_workers=None):
+        """The rows that the predicate accepts, which is called by one thread whatever
+        num_parallel_workers says."""
         if not callable(predicate):
             raise TypeError(f"[filter] predicate must be a function, got {predicate!r}")
         accepts = functions.of_predicate(predicate)
