@@ -52,7 +52,7 @@ class WorkerPool {
   // answer. Whoever came first has said it already.
   std::string lose(size_t worker, const std::string& wrong = {});
   void end_lease();
-  // Ends the workers. The caller holds the mutex.
+  // Ends the workers. The caller holds the mutex, unless nobody else has the pool.
   void end(const std::string& reason);
   // For the children of fork: they must not hold the ends of others' channels.
   void close_channels();

@@ -102,8 +102,9 @@ TEST(Iterator, IsClosedUnderAReader) {
 
 // What the host calls while a row is waited for may use the iterator.
 TEST(Iterator, IsClosedByItsOwnReader) {
-  static Iterator* open = nullptr;
-  static std::atomic<bool> closed{false};
+  static Iterator* open;
+  static std::atomic<bool> closed;
+  closed = false;
   auto rows = numbers(10)
                   ->map({function([](int64_t value, RandomStream&) {
                     closed.wait(false);
