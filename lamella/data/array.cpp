@@ -53,7 +53,9 @@ Array Array::reshaped(const Axes& sizes) const {
     fail(ErrorKind::Value, "[Array] {} cannot be seen as {}", data::text(type_),
          data::text(ArrayType{dtype(), sizes}));
   }
-  return Array(dtype(), sizes, data_);
+  Array seen = *this;
+  seen.type_ = {dtype(), sizes};
+  return seen;
 }
 
 Array Array::text(std::string_view string) {
@@ -75,8 +77,9 @@ Array Array::slice(int64_t first, int64_t count) const {
   sizes[0] = 1;
   const int64_t stride = element_count(sizes) * size_of(dtype());
   sizes[0] = count;
-  Array part(dtype(), sizes, {data_, data() + first * stride});
-  part.type_.is_text = type_.is_text;
+  Array part = *this;
+  part.type_.sizes = sizes;
+  part.data_ = {data_, data() + first * stride};
   return part;
 }
 

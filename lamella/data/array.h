@@ -53,9 +53,9 @@ class LAMELLA_API Array {
   Array() = default;
   // Fresh memory, not initialised, aligned to 64 bytes. Throws Memory if there is none.
   Array(DType dtype, const Axes& sizes);
-  // Memory that `data` keeps alive, for example another library's array.
+  // Memory of someone else, for example another library's array, which `data` keeps alive.
   Array(DType dtype, const Axes& sizes, std::shared_ptr<const void> data)
-      : type_{dtype, sizes}, data_(std::move(data)) {}
+      : type_{dtype, sizes}, data_(std::move(data)), borrowed_(true) {}
   // A copy of `values`, as an array of `sizes`.
   template <typename T>
   static Array of(std::span<const T> values, const Axes& sizes);
@@ -77,8 +77,8 @@ class LAMELLA_API Array {
   size_t bytes() const { return static_cast<size_t>(count() * size_of(dtype())); }
 
   const std::byte* data() const { return static_cast<const std::byte*>(data_.get()); }
-  // What keeps the bytes alive.
-  const std::shared_ptr<const void>& owner() const { return data_; }
+  // Whether nobody else has the bytes: they are not borrowed, and no other array shares them.
+  bool exclusive() const { return !borrowed_ && data_.use_count() == 1; }
   // The elements, for the function that made the array and has not passed it on.
   std::byte* writable() { return static_cast<std::byte*>(const_cast<void*>(data_.get())); }
 
@@ -106,6 +106,7 @@ class LAMELLA_API Array {
 
   ArrayType type_;
   std::shared_ptr<const void> data_;
+  bool borrowed_ = false;
 };
 
 // Arrays of one dtype and equal sizes along a new first axis; strings may differ in length. Throws

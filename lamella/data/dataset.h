@@ -85,7 +85,8 @@ class LAMELLA_API Dataset : public RefCounted<Dataset> {
   int64_t size() const;
   // dtype and sizes of every column, found by making the first row. Throws Value without rows.
   std::vector<ArrayType> types() const;
-  // Rows of a batch (the last operation `batch` below, 1 without) and turns of all repeats.
+  // Rows of a batch (the last operation `batch` below, 1 without) and turns of all repeats; of two
+  // datasets, those of the first.
   virtual int64_t batch_size() const { return 1; }
   virtual int64_t repeat_count() const { return 1; }
 
@@ -111,9 +112,11 @@ class LAMELLA_API Dataset : public RefCounted<Dataset> {
   Ref<Dataset> zip(Ref<Dataset> other);
   // The rows of this, then those of `other`, which must have the same columns.
   Ref<Dataset> concat(Ref<Dataset> other);
-  // Disjoint parts of these sizes, which must add up to size(), or of about these fractions, which
-  // must add up to 1. A part has the same samples, in the same order, in every epoch (shuffle it
-  // for other orders); its rows are augmented anew in each.
+  // Disjoint parts of these sizes, which must add up to size(), or of these fractions, which must
+  // add up to 1: each is rounded to rows (a half to even), what is then left over goes to the first
+  // part, and what is missing comes from the first part that keeps a row. A part has the same
+  // samples, in the same order, in every epoch (shuffle it for other orders); its rows are
+  // augmented anew in each.
   std::vector<Ref<Dataset>> split(const std::vector<int64_t>& sizes, Order order = Order::Random);
   std::vector<Ref<Dataset>> split(const std::vector<double>& fractions,
                                   Order order = Order::Random);

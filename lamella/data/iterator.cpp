@@ -58,8 +58,7 @@ class Iterator::Loader {
         plan_(plan),
         place_(plan.start),
         allowed_until_(plan.ahead_until),
-        ring_(static_cast<size_t>(plan.capacity)),
-        process_(process_id()) {
+        ring_(static_cast<size_t>(plan.capacity)) {
     try {
       for (int i = 0; i < plan.workers; ++i) threads_.emplace_back([this] { work(); });
     } catch (...) {
@@ -69,15 +68,15 @@ class Iterator::Loader {
   }
   ~Loader() { stop(); }
 
-  bool in_this_process() const { return process_ == process_id(); }
-
-  Item next() {
+  // Nothing if the iterator was closed before the item came.
+  std::optional<Item> next(const std::atomic<bool>& closed) {
     std::unique_lock lock(ring_mutex_);
     Slot& slot = ring_[static_cast<size_t>(given_) % ring_.size()];
     // A row may take long; meanwhile the user may ask to stop.
     while (!ready_.wait_for(lock, kPollPause, [&] { return slot.full; })) {
       lock.unlock();
       poll_host();
+      if (closed) return std::nullopt;
       lock.lock();
     }
     Item item = std::move(slot.item);
@@ -200,8 +199,43 @@ class Iterator::Loader {
   bool stopping_ = false;
   std::vector<Slot> ring_;
 
-  int64_t process_;
   std::vector<std::thread> threads_;
+};
+
+namespace {
+
+[[noreturn]] void fail_closed() {
+  fail(ErrorKind::Value, "[Iterator] it was closed; make a new one");
+}
+
+}  // namespace
+
+// A thread's turn to use the iterator. Throws Value if it never comes. If the iterator is closed
+// meanwhile, it ends with the turn.
+class Iterator::Turn {
+ public:
+  explicit Turn(Iterator& iterator) : iterator_(iterator) {
+    if (iterator.runs_elsewhere()) {
+      fail(ErrorKind::Value,
+           "[Iterator] this iterator runs in the process that forked this one; make a new one "
+           "here");
+    }
+    if (iterator.in_own_call()) {
+      fail(ErrorKind::Value, "[Iterator] it is used while the same thread waits for its row");
+    }
+    lock_ = std::unique_lock(iterator.turns_);
+    if (iterator.closed_) fail_closed();
+    iterator.caller_ = std::this_thread::get_id();
+  }
+  ~Turn() {
+    iterator_.caller_ = std::thread::id();
+    if (iterator_.closed_) iterator_.stop();
+  }
+  Turn(const Turn&) = delete;
+
+ private:
+  Iterator& iterator_;
+  std::unique_lock<std::mutex> lock_;
 };
 
 Iterator::Iterator(Ref<Dataset> dataset, IteratorOptions options)
@@ -229,8 +263,12 @@ Iterator::Iterator(Ref<Dataset> dataset, IteratorOptions options)
 
 Iterator::~Iterator() {
   // In a forked child the threads do not exist and the locks may be held for ever.
-  if (loader_ && !loader_->in_this_process()) std::ignore = loader_.release();
+  if (runs_elsewhere()) std::ignore = loader_.release();
   stop();
+}
+
+bool Iterator::runs_elsewhere() const {
+  return process_ != 0 && process_ != process_id();
 }
 
 void Iterator::stop() {
@@ -238,13 +276,28 @@ void Iterator::stop() {
   for (const auto& group : processes_) group->stop();
   loader_.reset();
   processes_.clear();
+  process_ = 0;
+}
+
+void Iterator::close() {
+  closed_ = true;
+  if (in_own_call() || runs_elsewhere()) return;
+  std::lock_guard lock(turns_);
+  stop();
+}
+
+Position Iterator::position() const {
+  if (in_own_call() || runs_elsewhere()) return position_;
+  std::lock_guard lock(turns_);
+  return position_;
 }
 
 std::optional<Row> Iterator::next() {
+  const Turn turn(*this);
   if (failure_) std::rethrow_exception(failure_);
   if (position_.epoch >= end_epoch_) return std::nullopt;
-  check_process();
   if (!loader_) {
+    process_ = process_id();
     if (processes_.empty()) dataset_->start_processes(processes_);
     const int workers = options_.workers.value_or(dataset_->workers());
     loader_ = std::make_unique<Loader>(
@@ -259,37 +312,31 @@ std::optional<Row> Iterator::next() {
   } else if (position_.batch == 0 && position_.epoch > loading_since_) {
     loader_->allow_all_epochs();
   }
-  Loader::Item item = [&] {
+  std::optional<Loader::Item> item = [&] {
     const ActivityScope busy(Activity::DataWait);
-    return loader_->next();
+    return loader_->next(closed_);
   }();
-  if (item.failure) {
-    failure_ = item.failure;
+  if (!item) fail_closed();
+  if (item->failure) {
+    failure_ = item->failure;
     stop();
     std::rethrow_exception(failure_);
   }
   dataset_->note_epoch(position_.epoch);
-  if (!item.columns) {
+  if (!item->columns) {
     position_ = {position_.epoch + 1, 0};
     if (position_.epoch >= end_epoch_) stop();
     return std::nullopt;
   }
   ++position_.batch;
-  if (selection_.empty()) return Row(names_, std::move(*item.columns));
+  if (selection_.empty()) return Row(names_, std::move(*item->columns));
   std::vector<Array> chosen;
-  for (size_t column : selection_) chosen.push_back((*item.columns)[column]);
+  for (size_t column : selection_) chosen.push_back((*item->columns)[column]);
   return Row(names_, std::move(chosen));
 }
 
-void Iterator::check_process() const {
-  if (loader_ && !loader_->in_this_process()) {
-    fail(ErrorKind::Value,
-         "[Iterator] this iterator runs in the process that forked this one; make a new one here");
-  }
-}
-
 void Iterator::seek(Position position) {
-  check_process();
+  const Turn turn(*this);
   if (position.epoch < 0 || position.batch < 0 || position.epoch >= end_epoch_) {
     fail(ErrorKind::Value, "[Iterator] cannot go to row {} of epoch {}; the last epoch is {}",
          position.batch, position.epoch, end_epoch_ - 1);

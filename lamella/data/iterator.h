@@ -1,10 +1,13 @@
 // A pass over a dataset: rows are loaded ahead by threads and given in order.
 #pragma once
 
+#include <atomic>
 #include <exception>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "lamella/data/dataset.h"
@@ -18,9 +21,9 @@ struct Position {
   friend bool operator==(const Position&, const Position&) = default;
 };
 
-// Used by one thread. No thread and no process is started before the first `next`; the iterator may
-// be destroyed at any time, which waits for the rows that are being made. A process forked while an
-// iterator runs gets an error from it, not a hang.
+// No thread and no process is started before the first `next`; the iterator may be destroyed at any
+// time, which waits for the rows that are being made. Threads that share one take turns, a call
+// each. A process forked while an iterator runs gets an error from it, not a hang.
 class LAMELLA_API Iterator : public RefCounted<Iterator> {
  public:
   Iterator(Ref<Dataset> dataset, IteratorOptions options);
@@ -33,18 +36,26 @@ class LAMELLA_API Iterator : public RefCounted<Iterator> {
 
   // The position of the row that `next` gives next. After the end of an epoch it is the beginning
   // of the next one.
-  Position position() const { return position_; }
+  Position position() const;
   // Goes to a position saved before, under the same seed. Rows on the way are not loaded (an
   // iterable source has to run over them). Throws Value if the epoch has not that many rows.
   void seek(Position position);
+
+  // Ends threads and processes, from any thread but those that make its rows. A `next` that waits
+  // for its row, and whatever else is asked of the iterator from now on but its position, throws
+  // Value.
+  void close();
 
   const std::vector<std::string>& columns() const { return *names_; }
 
  private:
   class Loader;
+  class Turn;
 
-  // Throws Value in a process that was forked while the iterator ran.
-  void check_process() const;
+  // Whether this process was forked while the iterator ran.
+  bool runs_elsewhere() const;
+  // Whether this thread is inside a call, as a handler of signals may be.
+  bool in_own_call() const { return caller_ == std::this_thread::get_id(); }
   // Ends threads and processes.
   void stop();
 
@@ -54,6 +65,11 @@ class LAMELLA_API Iterator : public RefCounted<Iterator> {
   std::vector<size_t> selection_;  // empty: all columns in order
   uint64_t seed_;
   int64_t end_epoch_;  // the first epoch that is not read
+
+  std::atomic<bool> closed_{false};
+  std::atomic<int64_t> process_{0};  // the one it runs in; 0 before the first `next` and at the end
+  std::atomic<std::thread::id> caller_;  // whose turn it is
+  mutable std::mutex turns_;             // guards what follows
   Position position_;
   int64_t loading_since_ = 0;  // the epoch the loader began with
   std::exception_ptr failure_;

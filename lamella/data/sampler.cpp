@@ -12,12 +12,6 @@ namespace lamella::data {
 
 namespace {
 
-void check_samples(const char* sampler, std::optional<int64_t> samples) {
-  if (samples && *samples < 1) {
-    fail(ErrorKind::Value, "[{}] num_samples must be at least 1, got {}", sampler, *samples);
-  }
-}
-
 int64_t at_most(int64_t available, std::optional<int64_t> samples) {
   return samples ? std::min(available, *samples) : available;
 }
@@ -38,6 +32,12 @@ void shuffle_front(std::vector<int64_t>& order, size_t count, RandomStream& rand
 }
 
 }  // namespace
+
+void check_samples(std::string_view sampler, std::optional<int64_t> samples) {
+  if (samples && *samples < 1) {
+    fail(ErrorKind::Value, "[{}] num_samples must be at least 1, got {}", sampler, *samples);
+  }
+}
 
 std::vector<int64_t> random_permutation(int64_t size, RandomStream& random) {
   std::vector<int64_t> order = counting(size);

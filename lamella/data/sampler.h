@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "lamella/base/api.h"
@@ -21,6 +22,9 @@ class LAMELLA_API Sampler : public RefCounted<Sampler> {
   virtual int64_t length(int64_t size) const = 0;
   virtual std::vector<int64_t> order(int64_t size, RandomStream random) const = 0;
 };
+
+// Throws Value, in the name of the sampler or source, if fewer than 1 sample is asked for.
+LAMELLA_API void check_samples(std::string_view sampler, std::optional<int64_t> samples);
 
 // Numbers 0 to size - 1 in random order, every order with equal probability (Fisher and Yates).
 LAMELLA_API std::vector<int64_t> random_permutation(int64_t size, RandomStream& random);

@@ -39,10 +39,7 @@ class SampledCursor : public Cursor {
 }  // namespace
 
 Ref<Sampler> sampler_of(const SourceOptions& options, std::string_view source) {
-  if (options.num_samples && *options.num_samples < 1) {
-    fail(ErrorKind::Value, "[{}] num_samples must be at least 1, got {}", source,
-         *options.num_samples);
-  }
+  check_samples(source, options.num_samples);
   if (options.num_shards.has_value() != options.shard_id.has_value()) {
     const bool shards = options.num_shards.has_value();
     fail(ErrorKind::Value, "[{}] {} = {} was given without {}: a shard needs both", source,

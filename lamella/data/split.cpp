@@ -102,12 +102,18 @@ std::vector<Ref<Dataset>> Dataset::split(const std::vector<double>& fractions, O
     fail(ErrorKind::Value, "[split] the fractions {} add up to {}, not to 1",
          fmt::join(fractions, ", "), sum);
   }
-  // What rounding leaves over or short goes to the first part.
   std::vector<int64_t> sizes;
   for (double fraction : fractions) {
-    sizes.push_back(std::llround(fraction * static_cast<double>(size())));
+    sizes.push_back(std::lrint(fraction * static_cast<double>(size())));
   }
-  sizes[0] += size() - std::accumulate(sizes.begin(), sizes.end(), int64_t{0});
+  const int64_t left = size() - std::accumulate(sizes.begin(), sizes.end(), int64_t{0});
+  const auto gives =
+      std::find_if(sizes.begin(), sizes.end(), [&](int64_t part) { return part + left > 0; });
+  if (gives == sizes.end()) {
+    fail(ErrorKind::Value, "[split] {} rows are too few for the fractions {}", size(),
+         fmt::join(fractions, ", "));
+  }
+  *gives += left;
   return split(sizes, order);
 }
 

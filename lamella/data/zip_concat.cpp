@@ -24,6 +24,8 @@ class Pair : public Dataset {
     first_->start_processes(started);
     second_->start_processes(started);
   }
+  int64_t batch_size() const override { return first_->batch_size(); }
+  int64_t repeat_count() const override { return first_->repeat_count(); }
 
  protected:
   Pair(Ref<Dataset> first, Ref<Dataset> second, std::vector<std::string> names)
@@ -133,7 +135,6 @@ class Concat : public Pair {
     return first && second ? std::optional(*first + *second) : std::nullopt;
   }
   bool endless() const override { return first_->endless() || second_->endless(); }
-  int64_t batch_size() const override { return first_->batch_size(); }
 
  protected:
   std::vector<Array> make_row(const Ticket& ticket) const override {

@@ -64,6 +64,7 @@ class Table {
   }
 
   std::vector<CostRow> finish() && {
+    for (auto& [name, row] : rows_) row.mean = row.total / static_cast<double>(row.count);
     if (key_ == CostKey::Layer) add_inner_layers();
     std::vector<CostRow> sorted;
     for (auto& [name, row] : rows_) sorted.push_back(std::move(row));
@@ -157,11 +158,11 @@ std::string csv(const std::vector<CostRow>& rows, CostKey key) {
       "bytes_moved,gflop_per_s\n",
       heading(key));
   for (const CostRow& row : rows) {
-    lines += fmt::format(
-        "{},{},{:.6f},{:.6f},{:.6f},{:.6f},{:.3f},{:.6f},{:.6f},{:.6f},{:.0f},{:.3f}\n",
-        csv_field(row.name), row.count, row.total * 1e3, row.self * 1e3, row.mean() * 1e3,
-        row.longest * 1e3, whole > 0 ? row.self / whole * 100 : 0, row.forward * 1e3,
-        row.backward * 1e3, row.update * 1e3, row.bytes, row.gflops());
+    lines +=
+        fmt::format("{},{},{:.6f},{:.6f},{:.6f},{:.6f},{:.3f},{:.6f},{:.6f},{:.6f},{:.0f},{:.3f}\n",
+                    csv_field(row.name), row.count, row.total * 1e3, row.self * 1e3, row.mean * 1e3,
+                    row.longest * 1e3, whole > 0 ? row.self / whole * 100 : 0, row.forward * 1e3,
+                    row.backward * 1e3, row.update * 1e3, row.bytes, row.gflops());
   }
   return lines;
 }
@@ -185,7 +186,7 @@ std::string text(const std::vector<CostRow>& rows, CostKey key, size_t most) {
     const CostRow& row = rows[i];
     lines += fmt::format(
         "{:<{}} {:>8} {:>11.3f} {:>11.3f} {:>10.4f} {:>10.4f} {:>6.1f}% {:>10.1f} {:>10}\n",
-        row.name, width, row.count, row.total * 1e3, row.self * 1e3, row.mean() * 1e3,
+        row.name, width, row.count, row.total * 1e3, row.self * 1e3, row.mean * 1e3,
         row.longest * 1e3, whole > 0 ? row.self / whole * 100 : 0, row.bytes * 1e-6,
         row.flops > 0 ? fmt::format("{:.2f}", row.gflops()) : "-");
   }

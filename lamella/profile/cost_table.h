@@ -21,12 +21,12 @@ struct CostRow {
   // Seconds. `total` holds what runs inside: a loop's body, a layer's layers. `self` does not, and
   // adds up to the time of all launches over the table.
   double total = 0, self = 0;
-  double longest = 0;  // of one operation in one launch, with what runs inside
+  // Of one operation in one launch, with what runs inside it.
+  double mean = 0, longest = 0;
   double forward = 0, backward = 0, update = 0;  // parts of `self`
   double bytes = 0;                              // moved; of `self`
   double flops = 0;                              // as declared; of `self`
 
-  double mean() const { return count == 0 ? 0 : total / static_cast<double>(count); }
   // 10^9 floating-point operations a second of `self`; 0 if none are declared.
   double gflops() const { return self > 0 ? flops / self * 1e-9 : 0; }
 };

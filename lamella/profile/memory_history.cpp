@@ -38,14 +38,21 @@ void collect_holders(MemoryPeak& peak, const MemoryRecord& memory, size_t events
   };
   for (const MemoryEvent& event : memory.before) replay(event);
   for (size_t i = 0; i < events; ++i) replay(memory.events[i]);
+  // Until when they live: their place in memory may be another one's later.
+  std::unordered_map<const Allocation*, int64_t> released;
+  for (size_t i = events; i < memory.events.size(); ++i) {
+    const MemoryEvent& event = memory.events[i];
+    if (event.bytes < 0) released.try_emplace(event.allocation, event.time);
+  }
   std::unordered_map<std::string, HeldMemory> held, in_arena;
   for (const auto& [allocation, event] : live) {
     add(held, memory.holders[static_cast<size_t>(event.holder)], event.bytes);
+    const auto end = released.find(allocation);
     for (const ArenaRecord& arena : memory.arenas) {
-      // Told right after the allocation was made.
       if (arena.allocation != allocation || arena.time < event.time) continue;
-      in_arena.clear();
+      if (end != released.end() && arena.time > end->second) break;
       for (const auto& [holder, bytes] : arena.contents) add(in_arena, holder, bytes);
+      break;  // told right after the allocation was made
     }
   }
   peak.holders = sorted(held);

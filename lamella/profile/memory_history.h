@@ -26,8 +26,9 @@ struct HeldMemory {
 
 struct MemoryPeak {
   MemoryPoint point;
-  std::vector<HeldMemory> holders;   // that live at the peak, the largest first
-  std::vector<HeldMemory> in_arena;  // what temporaries are, if an arena is among the holders
+  std::vector<HeldMemory> holders;  // that live at the peak, the largest first
+  // What temporaries are, if among the holders is an arena that was the largest until then.
+  std::vector<HeldMemory> in_arena;
 };
 
 // Over all recordings.

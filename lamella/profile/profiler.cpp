@@ -56,6 +56,7 @@ void Profiler::start() {
 void Profiler::stop() {
   started_ = false;
   suspend();
+  deliver();
 }
 
 void Profiler::step() {
@@ -64,7 +65,7 @@ void Profiler::step() {
   ++step_;
   if (ended) {
     suspend();
-    if (options_.on_trace_ready) options_.on_trace_ready(*this);
+    deliver();
   }
   const bool goes_on = recording_;
   record_if_scheduled();
@@ -77,6 +78,8 @@ void Profiler::record_if_scheduled() {
   if (!wanted) return suspend();
   if (recording_) return;
   start_recording(options_.profile_memory ? Memory::Recorded : Memory::Ignored);
+  if (delivered_) recordings_.clear();
+  delivered_ = false;
   recording_ = true;
   record_step(step_);
 }
@@ -86,6 +89,12 @@ void Profiler::suspend() {
   Window::of_thread().flush();
   recording_ = false;
   recordings_.push_back(stop_recording());
+}
+
+void Profiler::deliver() {
+  if (!options_.on_trace_ready || recordings_.empty() || delivered_) return;
+  delivered_ = true;
+  options_.on_trace_ready(*this);
 }
 
 void Profiler::analyse() {

@@ -24,7 +24,8 @@ struct ProfilerOptions {
   bool start_profile = true;    // whether recording starts at once
   // Which steps are recorded: `step` says that one ends. Without it, all from start to stop.
   std::optional<Schedule> schedule = {};
-  // Called after each cycle of the schedule, before the next step begins.
+  // Receives what was recorded: each cycle of the schedule before the next step begins, and at the
+  // stop what it has not received yet. What it has received is forgotten when recording goes on.
   std::function<void(Profiler&)> on_trace_ready = {};
 };
 
@@ -37,9 +38,10 @@ class LAMELLA_API Profiler : public Object {
   // Stops; nothing is written.
   ~Profiler() override;
 
-  // Records from now on, beside what was recorded before. Nothing if it records already.
+  // Records from now on, beside what was recorded before and on_trace_ready has not received.
+  // Nothing if it records already.
   void start();
-  // Nothing if it does not record.
+  // Hands the rest to on_trace_ready. Nothing if it does not record.
   void stop();
   // A step of the program ends and the next begins.
   void step();
@@ -55,21 +57,20 @@ class LAMELLA_API Profiler : public Object {
   void analyse();
   // The same into another folder.
   void analyse(const std::string& output_path);
-  // Forgets what was recorded.
-  void clear() { recordings_.clear(); }
-
   const std::vector<Recording>& recordings() const { return recordings_; }
   const ProfilerOptions& options() const { return options_; }
 
  private:
   void record_if_scheduled();
   void suspend();
+  void deliver();
 
   const ProfilerOptions options_;
   bool started_ = false;    // by the user
   bool recording_ = false;  // now
   int64_t step_ = 0;
   std::vector<Recording> recordings_;
+  bool delivered_ = false;  // all of them, to on_trace_ready
 };
 
 }  // namespace lamella::profile

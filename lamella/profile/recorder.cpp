@@ -183,6 +183,7 @@ class Recorder final : public ActivityListener, public LaunchListener, public Al
     }
     std::lock_guard memory_lock(memory_mutex_);
     recording.memory = std::exchange(memory_, {});
+    settle_existing(recording.memory, began_);
     return recording;
   }
 
@@ -237,12 +238,28 @@ class Recorder final : public ActivityListener, public LaunchListener, public Al
     const std::vector<LiveAllocation> existing = cpu_pool().live();
     const int64_t reserved = cpu_pool().reserved();
     std::lock_guard lock(memory_mutex_);
-    std::unordered_set<const Allocation*> heard;  // made since the listener was set
-    for (const MemoryEvent& event : memory_.events) heard.insert(event.allocation);
     for (const LiveAllocation& live : existing) {
-      if (heard.contains(live.allocation)) continue;
       memory_.before.push_back(
           {began_, live.allocation, live.bytes, number_of(live.holder), reserved});
+    }
+  }
+
+  // Other threads allocate while it is noted what exists. Whose first event is a release existed,
+  // whose first event is an allocation did not.
+  static void settle_existing(MemoryRecord& memory, int64_t began) {
+    std::unordered_map<const Allocation*, const MemoryEvent*> first;
+    for (const MemoryEvent& event : memory.events) first.try_emplace(event.allocation, &event);
+    std::unordered_set<const Allocation*> noted;
+    std::erase_if(memory.before, [&](const MemoryEvent& existing) {
+      noted.insert(existing.allocation);
+      const auto found = first.find(existing.allocation);
+      return found != first.end() && found->second->bytes > 0;
+    });
+    for (const MemoryEvent& event : memory.events) {
+      if (event.bytes >= 0 || noted.contains(event.allocation)) continue;
+      if (first[event.allocation] != &event) continue;
+      memory.before.push_back(
+          {began, event.allocation, -event.bytes, event.holder, event.reserved});
     }
   }
 

@@ -72,6 +72,7 @@ TimeShares time_shares(std::span<const Recording> recordings) {
 }
 
 std::string text(const TimeShares& shares) {
+  if (shares.whole == 0) return "Nothing was recorded.\n";
   struct Row {
     const char* name;
     double seconds;

@@ -31,7 +31,7 @@ struct TimeShares {
 };
 LAMELLA_API TimeShares time_shares(std::span<const Recording> recordings);
 
-// The shares in words, and which is the largest.
+// The shares in words, and which is the largest; or that there are none.
 LAMELLA_API std::string text(const TimeShares& shares);
 
 }  // namespace lamella::profile

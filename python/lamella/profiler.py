@@ -59,19 +59,15 @@ class HostSystem(enum.Enum):
     OSRT = "osrt"
 
 
-class schedule:  # noqa: N801 (MindSpore's name)
+class schedule(_native.profile.Schedule):  # noqa: N801 (MindSpore's name)
     """Which steps are recorded: after skip_first steps, cycles of wait, warmup and active ones."""
 
     def __init__(self, *, wait, active, warmup=0, repeat=0, skip_first=0):
-        self.wait, self.active, self.warmup = wait, active, warmup
-        self.repeat, self.skip_first = repeat, skip_first
-
-    def _numbers(self):
-        return (self.wait, self.warmup, self.active, self.repeat, self.skip_first)
+        super().__init__(wait, warmup, active, repeat, skip_first)
 
 
 def tensorboard_trace_handler(dir_name=None, worker_name=None, analyse_flag=True, async_mode=False):
-    """What to do at the end of each cycle of a schedule: write the results into dir_name."""
+    """What on_trace_ready may do with what was recorded: write the results into dir_name."""
 
     def handler(profiler):
         if analyse_flag:
@@ -101,17 +97,19 @@ class Profiler(_native.profile.Profiler):
     """Records from its start to its stop; `analyse` writes the results into output_path.
 
     The folder then holds timeline.json (for ui.perfetto.dev and chrome://tracing), tables of time
-    by operator, layer and source line, a summary, and with profile_memory memory over time.
+    by operator, layer and source line, a summary, and with profile_memory memory over time. With
+    on_trace_ready, that function is called with the profiler after each cycle of the schedule, and
+    at the stop with what it has not received; what it has received is then forgotten.
     """
 
     def __init__(self, *, start_profile=True, output_path="./data", schedule=None,
                  on_trace_ready=None, profile_memory=False, **options):  # fmt: skip
         if unknown := set(options) - _OTHER_DEVICES:
             raise TypeError(f"[Profiler] unknown arguments: {', '.join(sorted(unknown))}")
-        numbers = None if schedule is None else schedule._numbers()
-        super().__init__(os.path.abspath(os.fspath(output_path)), bool(profile_memory), numbers)
-        self._output_path = os.path.abspath(os.fspath(output_path))
-        self._scheduled = schedule is not None
+        super().__init__(
+            os.path.abspath(os.fspath(output_path)), bool(profile_memory), schedule,
+            on_trace_ready is not None,
+        )  # fmt: skip
         self._on_trace_ready = on_trace_ready
         self._metadata = {}
         if start_profile:
@@ -123,7 +121,7 @@ class Profiler(_native.profile.Profiler):
 
     def __exit__(self, *error):
         self.stop()
-        if error[0] is None:
+        if error[0] is None and self._on_trace_ready is None:
             self.analyse()
 
     def analyse(self, offline_path=None, pretty=False, step_list=None, mode="sync"):
@@ -152,19 +150,18 @@ class Profiler(_native.profile.Profiler):
         self._metadata[str(key)] = json.loads(value)
 
     def _write(self, path):
-        self._analyse(None if path is None else os.path.abspath(os.fspath(path)))
+        folder = self._output_path if path is None else os.path.abspath(os.fspath(path))
+        self._analyse(folder)
         if self._metadata:
-            folder = self._output_path if path is None else path
             with open(os.path.join(folder, "profiler_metadata.json"), "w") as file:
                 json.dump(self._metadata, file, indent=1)
 
-    def _cycle_ended(self):
-        if self._on_trace_ready is not None:
-            self._on_trace_ready(self)
+    def _trace_ready(self):
+        self._on_trace_ready(self)
 
 
 class profile(Profiler):  # noqa: N801 (MindSpore's name)
-    """A profiler for a `with` statement; on_trace_ready receives the results of each cycle."""
+    """A profiler for a `with` statement."""
 
     def __init__(self, activities=None, with_stack=False, profile_memory=False, data_process=False,
                  parallel_strategy=False, start_profile=True, hbm_ddr=False, pcie=False,
@@ -174,12 +171,3 @@ class profile(Profiler):  # noqa: N801 (MindSpore's name)
             start_profile=start_profile, schedule=schedule, on_trace_ready=on_trace_ready,
             profile_memory=profile_memory,
         )  # fmt: skip
-
-    def __exit__(self, *error):
-        self.stop()
-        if error[0] is not None:
-            return
-        if self._on_trace_ready is None:
-            self.analyse()
-        elif not self._scheduled:  # all that was recorded is the one cycle
-            self._on_trace_ready(self)

@@ -1,6 +1,8 @@
 // The operations of datasets as methods, and users' objects as sources.
 #include "python/src/dataset.h"
 
+#include <set>
+
 #include "python/src/dataset_arrays.h"
 #include "python/src/dtype_object.h"
 #include "python/src/errors.h"
@@ -29,17 +31,49 @@ namespace lamella::python {
 
 namespace {
 
+// The iterators that Python has. Changed under Python's lock only.
+struct OpenIterators {
+  std::set<data::Iterator*> all;
+  bool ended = false;  // no thread may start any more
+};
+
+OpenIterators& open_iterators() {
+  static OpenIterators* const open = new OpenIterators;
+  return *open;
+}
+
 // Dropping an iterator waits for its workers, which may wait for Python's lock.
 struct IteratorHandle {
   Ref<data::Iterator> iterator;
 
-  explicit IteratorHandle(Ref<data::Iterator> given) : iterator(std::move(given)) {}
+  explicit IteratorHandle(Ref<data::Iterator> given) : iterator(std::move(given)) {
+    open_iterators().all.insert(iterator.get());
+  }
   IteratorHandle(IteratorHandle&&) = default;
   ~IteratorHandle() {
+    open_iterators().all.erase(iterator.get());
     const HostReleased released;
     iterator.reset();
   }
 };
+
+IteratorHandle iterate(DatasetHandle& self, int64_t epochs, std::vector<std::string> columns,
+                       std::optional<int> workers) {
+  if (open_iterators().ended) {
+    fail(ErrorKind::Value, "[iterator] the interpreter ends: no dataset is read any more");
+  }
+  return IteratorHandle(
+      self.dataset->iterate({.epochs = epochs, .columns = std::move(columns), .workers = workers}));
+}
+
+// Threads and processes of iterators end before the interpreter does.
+void end_iterators() {
+  OpenIterators& open = open_iterators();
+  open.ended = true;
+  const std::vector<Ref<data::Iterator>> all(open.all.begin(), open.all.end());
+  const HostReleased released;
+  for (const auto& iterator : all) iterator->close();
+}
 
 using Names = std::vector<std::string>;
 using Count = std::optional<int64_t>;
@@ -100,11 +134,14 @@ class PythonIterable final : public data::IterableSource {
   std::string name_;
 };
 
-// A user's sampler: its numbers are asked for once an epoch.
+// A user's sampler. It is asked for an epoch's numbers when the epoch begins, and also to know how
+// many there are.
 class PythonSampler final : public data::Sampler {
  public:
   PythonSampler(UserFunction numbers, Count samples)
-      : numbers_(std::move(numbers)), samples_(samples) {}
+      : numbers_(std::move(numbers)), samples_(samples) {
+    data::check_samples("Sampler", samples);
+  }
 
   int64_t length(int64_t size) const override {
     return static_cast<int64_t>(order(size, data::RandomStream({})).size());
@@ -134,12 +171,13 @@ data::SourceOptions options_from(Count samples, std::optional<bool> shuffle,
 }
 
 DatasetHandle of_arrays(nb::list arrays, Names names, Count samples, std::optional<bool> shuffle,
-                        const SamplerHandle* sampler, Count shards, Count shard) {
+                        const SamplerHandle* sampler, Count shards, Count shard,
+                        std::optional<int> workers) {
   std::vector<data::Array> columns;
   for (nb::handle array : arrays) columns.push_back(array_from(array.ptr()));
   return {make_ref<data::NumpySlicesDataset>(
       std::move(columns), std::move(names),
-      options_from(samples, shuffle, sampler, shards, shard, {}))};
+      options_from(samples, shuffle, sampler, shards, shard, workers))};
 }
 
 DatasetHandle of_source(nb::object source, UserFunction get, Names names, Count samples,
@@ -205,8 +243,8 @@ DatasetHandle of_csv(const Names& files, const std::string& delimiter, nb::list 
 
 DatasetHandle of_mnist(const std::string& folder, const std::string& usage, bool fashion,
                        Count samples, std::optional<bool> shuffle, const SamplerHandle* sampler,
-                       Count shards, Count shard) {
-  const auto options = options_from(samples, shuffle, sampler, shards, shard, {});
+                       Count shards, Count shard, std::optional<int> workers) {
+  const auto options = options_from(samples, shuffle, sampler, shards, shard, workers);
   const HostReleased released;
   if (fashion) {
     return {make_ref<data::FashionMnistDataset>(
@@ -374,7 +412,8 @@ void add_datasets(nb::module_& module) {
       .def("columns", [](IteratorHandle& self) { return self.iterator->columns(); })
       .def("position",
            [](IteratorHandle& self) {
-             const data::Position position = self.iterator->position();
+             const data::Position position =
+                 without_lock([&] { return self.iterator->position(); });
              return std::pair(position.epoch, position.batch);
            })
       .def(
@@ -383,7 +422,7 @@ void add_datasets(nb::module_& module) {
             without_lock([&] { self.iterator->seek({.epoch = epoch, .batch = batch}); });
           },
           "epoch"_a, "batch"_a)
-      .def("close", [](IteratorHandle& self) { without_lock([&] { self.iterator.reset(); }); });
+      .def("close", [](IteratorHandle& self) { without_lock([&] { self.iterator->close(); }); });
   nb::class_<DatasetHandle>(module, "Dataset")
       .def("columns", [](DatasetHandle& self) { return self.dataset->columns(); })
       .def("size",
@@ -437,10 +476,12 @@ void add_datasets(nb::module_& module) {
           "count"_a)
       .def(
           "split",
-          [](DatasetHandle& self, const std::vector<int64_t>& sizes, bool random) {
+          [](DatasetHandle& self,
+             const std::variant<std::vector<int64_t>, std::vector<double>>& sizes, bool random) {
+            const data::Order order = random ? data::Order::Random : data::Order::AsGiven;
             const auto parts = without_lock([&] {
-              return self.dataset->split(sizes,
-                                         random ? data::Order::Random : data::Order::AsGiven);
+              return std::visit([&](const auto& rows) { return self.dataset->split(rows, order); },
+                                sizes);
             });
             nb::list handles;
             for (const auto& part : parts) handles.append(DatasetHandle{part});
@@ -472,15 +513,11 @@ void add_datasets(nb::module_& module) {
           },
           "inputs"_a, "outputs"_a)
       .def("reset", [](DatasetHandle& self) { self.dataset->reset(); })
-      .def(
-          "iterate",
-          [](DatasetHandle& self, int64_t epochs, Names columns, std::optional<int> workers) {
-            return IteratorHandle(self.dataset->iterate(
-                {.epochs = epochs, .columns = std::move(columns), .workers = workers}));
-          },
-          "epochs"_a, "columns"_a, "workers"_a.none());
+      .def("iterate", iterate, "epochs"_a, "columns"_a, "workers"_a.none());
+  module.def("end_iterators", end_iterators);
   module.def("dataset_of_arrays", of_arrays, "arrays"_a, "names"_a, "samples"_a.none(),
-             "shuffle"_a.none(), "sampler"_a.none(), "shards"_a.none(), "shard"_a.none());
+             "shuffle"_a.none(), "sampler"_a.none(), "shards"_a.none(), "shard"_a.none(),
+             "workers"_a.none());
   module.def("dataset_of_source", of_source, "source"_a, "get"_a, "names"_a, "samples"_a.none(),
              "shuffle"_a.none(), "sampler"_a.none(), "shards"_a.none(), "shard"_a.none(),
              "workers"_a.none());
@@ -492,7 +529,8 @@ void add_datasets(nb::module_& module) {
              "files_only"_a, "samples"_a.none(), "shuffle"_a.none(), "shards"_a.none(),
              "shard"_a.none(), "workers"_a.none());
   module.def("dataset_of_mnist", of_mnist, "folder"_a, "usage"_a, "fashion"_a, "samples"_a.none(),
-             "shuffle"_a.none(), "sampler"_a.none(), "shards"_a.none(), "shard"_a.none());
+             "shuffle"_a.none(), "sampler"_a.none(), "shards"_a.none(), "shard"_a.none(),
+             "workers"_a.none());
 
   nb::module_ config = module.def_submodule("config");
   config.def("set_seed", data::config::set_seed, "seed"_a);

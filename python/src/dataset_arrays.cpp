@@ -21,7 +21,7 @@ namespace {
 
 Buffer exclusive_memory(data::Array array) {
   const auto size = static_cast<int64_t>(array.bytes());
-  if (array.owner().use_count() == 1 && size > 0) {
+  if (array.exclusive() && size > 0) {
     void* bytes = array.writable();
     return wrap_external(bytes, size, [kept = std::move(array)] {});
   }

@@ -1,11 +1,27 @@
 // Python as the host of lamella/base/host.h.
 #include "python/src/host_lock.h"
 
+#include <chrono>
+#include <thread>
+
 #include "python/src/errors.h"
+#include <cxxabi.h>
 
 namespace lamella::python {
 
 namespace {
+
+// Before 3.14, Python ends a thread that asks for its lock after the interpreter, by unwinding the
+// stack of the thread (pthread_exit), for which C++ is not made. Such a thread stays where it is
+// until the process ends, as it does in later versions.
+template <typename Ask>
+auto take_or_stay(Ask ask) {
+  try {
+    return ask();
+  } catch (const abi::__forced_unwind&) {
+    for (;;) std::this_thread::sleep_for(std::chrono::hours(1));
+  }
+}
 
 void* release() {
   // Also false while the interpreter shuts down, where nothing may be released any more.
@@ -13,7 +29,7 @@ void* release() {
 }
 
 void acquire(void* state) {
-  PyEval_RestoreThread(static_cast<PyThreadState*>(state));
+  take_or_stay([&] { PyEval_RestoreThread(static_cast<PyThreadState*>(state)); });
 }
 
 void poll() {
@@ -22,6 +38,8 @@ void poll() {
 }
 
 }  // namespace
+
+HostLock::HostLock() : state_(take_or_stay([] { return PyGILState_Ensure(); })) {}
 
 void install_host() {
   set_host({.release = release, .acquire = acquire, .poll = poll});

@@ -11,7 +11,7 @@ namespace lamella::python {
 // Holds Python's lock while it lives, from any thread.
 class HostLock {
  public:
-  HostLock() : state_(PyGILState_Ensure()) {}
+  HostLock();
   ~HostLock() { PyGILState_Release(state_); }
   HostLock(const HostLock&) = delete;
 

@@ -3,9 +3,7 @@
 
 #include "python/src/host_lock.h"
 #include "python/src/object_reference.h"
-#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
-#include <nanobind/stl/tuple.h>
 
 #include "lamella/device/pool.h"
 #include "lamella/profile/cost_table.h"
@@ -21,33 +19,30 @@ namespace {
 
 using profile::Profiler;
 
-// wait, warmup, active, repeat, skip_first.
-using ScheduleNumbers = std::tuple<int64_t, int64_t, int64_t, int64_t, int64_t>;
-
-std::optional<profile::Schedule> schedule_of(const std::optional<ScheduleNumbers>& numbers) {
-  if (!numbers) return std::nullopt;
-  const auto [wait, warmup, active, repeat, skip_first] = *numbers;
-  return profile::Schedule{wait, warmup, active, repeat, skip_first};
-}
-
-// Calls the Python object's _cycle_ended, which the profiler does not keep alive.
-void tell_cycle_ended(Profiler& profiler) {
+// Calls the Python object's _trace_ready, which the profiler does not keep alive.
+void tell_trace_ready(Profiler& profiler) {
   const HostLock lock;
-  nb::find(&profiler).attr("_cycle_ended")();
+  nb::find(&profiler).attr("_trace_ready")();
 }
 
-nb::list cost_rows(const Profiler& profiler, const std::string& key) {
-  const profile::CostKey by = key == "layer"  ? profile::CostKey::Layer
-                              : key == "line" ? profile::CostKey::Line
-                                              : profile::CostKey::Operator;
+profile::CostKey cost_key_from(const std::string& name) {
+  if (name == "operator") return profile::CostKey::Operator;
+  if (name == "layer") return profile::CostKey::Layer;
+  if (name == "line") return profile::CostKey::Line;
+  fail(ErrorKind::Value, "[Profiler.cost_table] by must be 'operator', 'layer' or 'line', got '{}'",
+       name);
+}
+
+nb::list cost_rows(const Profiler& profiler, const std::string& by) {
   nb::list rows;
-  for (const profile::CostRow& row : profile::cost_table(profiler.recordings(), by)) {
+  for (const profile::CostRow& row :
+       profile::cost_table(profiler.recordings(), cost_key_from(by))) {
     nb::dict entry;
     entry["name"] = row.name;
     entry["count"] = row.count;
     entry["total"] = row.total;
     entry["self"] = row.self;
-    entry["mean"] = row.mean();
+    entry["mean"] = row.mean;
     entry["max"] = row.longest;
     entry["bytes"] = row.bytes;
     entry["flops"] = row.flops;
@@ -59,30 +54,46 @@ nb::list cost_rows(const Profiler& profiler, const std::string& key) {
 }  // namespace
 
 void add_profiler(nb::module_& module) {
+  nb::class_<profile::Schedule>(module, "Schedule", nb::dynamic_attr())
+      .def(
+          "__init__",
+          [](profile::Schedule* self, int64_t wait, int64_t warmup, int64_t active, int64_t repeat,
+             int64_t skip_first) {
+            const profile::Schedule given{wait, warmup, active, repeat, skip_first};
+            given.check();
+            new (self) profile::Schedule(given);
+          },
+          "wait"_a, "warmup"_a, "active"_a, "repeat"_a, "skip_first"_a)
+      .def_ro("wait", &profile::Schedule::wait)
+      .def_ro("warmup", &profile::Schedule::warmup)
+      .def_ro("active", &profile::Schedule::active)
+      .def_ro("repeat", &profile::Schedule::repeat)
+      .def_ro("skip_first", &profile::Schedule::skip_first);
   nb::class_<Profiler>(module, "Profiler", nb::dynamic_attr(), nb::is_weak_referenceable(),
                        shared_object<Profiler>())
       .def(
           "__init__",
           [](Profiler* self, const std::string& path, bool memory,
-             const std::optional<ScheduleNumbers>& schedule) {
-            new (self) Profiler({.output_path = path,
-                                 .profile_memory = memory,
-                                 .start_profile = false,
-                                 .schedule = schedule_of(schedule),
-                                 .on_trace_ready = tell_cycle_ended});
+             const profile::Schedule* schedule, bool receives) {
+            profile::ProfilerOptions options{
+                .output_path = path, .profile_memory = memory, .start_profile = false};
+            if (schedule != nullptr) options.schedule = *schedule;
+            if (receives) options.on_trace_ready = tell_trace_ready;
+            new (self) Profiler(std::move(options));
           },
-          "output_path"_a, "profile_memory"_a, "schedule"_a.none())
+          "output_path"_a, "profile_memory"_a, "schedule"_a.none(), "receives"_a)
       .def("start", &Profiler::start)
       .def("stop", &Profiler::stop)
       .def("step", &Profiler::step)
       .def_prop_ro("recording", &Profiler::recording)
+      .def_prop_ro("_output_path", [](Profiler& self) { return self.options().output_path; })
       .def(
           "_analyse",
-          [](Profiler& self, const std::optional<std::string>& path) {
+          [](Profiler& self, const std::string& path) {
             const HostReleased released;
-            self.analyse(path.value_or(self.options().output_path));
+            self.analyse(path);
           },
-          "output_path"_a.none())
+          "output_path"_a)
       .def("cost_table", cost_rows, "by"_a = "operator",
            "Rows of time by operator, layer or line, the costliest first; times in seconds.")
       .def(

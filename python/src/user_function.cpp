@@ -8,6 +8,8 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
+#include "lamella/base/system/fork.h"
+
 namespace nb = nanobind;
 using namespace nb::literals;
 
@@ -33,6 +35,7 @@ struct UserFunction::State {
 
   // The workers that an iterator has started, also while they end.
   std::shared_ptr<WorkerPool> running() {
+    const UnforkableWork whole;  // a child of fork finds the mutex free
     std::lock_guard lock(mutex);
     std::shared_ptr<WorkerPool> workers = pool.lock();
     return workers && workers->in_this_process() ? workers : nullptr;
@@ -71,15 +74,17 @@ data::Message UserFunction::call(data::Message request) const {
 
 std::shared_ptr<data::ProcessGroup> UserFunction::start_processes(int workers) const {
   if (!state_->shared_bytes) return nullptr;
-  if (auto running = state_->running(); running && running->serves()) {
-    return WorkerPool::lease(std::move(running));
+  const std::unique_lock<std::mutex> starting = WorkerPool::starting();
+  if (const std::shared_ptr<WorkerPool> running = state_->running()) {
+    if (auto lease = WorkerPool::try_lease(running)) return lease;
   }
   const HostLock lock;
   nb::object handler = nb::borrow(state_->handler.get());
   nb::object serve =
       nb::module_::import_("functools").attr("partial")(nb::handle(serve_function), handler);
-  auto started = WorkerPool::start(state_->name, workers, *state_->shared_bytes, std::move(serve));
-  auto lease = WorkerPool::lease(started);
+  const std::shared_ptr<WorkerPool> started =
+      WorkerPool::start(state_->name, workers, *state_->shared_bytes, std::move(serve));
+  auto lease = WorkerPool::try_lease(started);
   std::lock_guard guard(state_->mutex);
   state_->pool = started;
   return lease;

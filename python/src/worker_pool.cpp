@@ -1,7 +1,7 @@
 // Forking workers, asking them, and ending them.
 #include "python/src/worker_pool.h"
 
-#include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <new>
 #include <set>
@@ -27,6 +27,7 @@ namespace {
 
 // All pools of the process. A fork waits while the set is changed, so a child finds it whole.
 struct Pools {
+  std::mutex starting;
   std::mutex mutex;
   std::set<WorkerPool*> all;
 };
@@ -56,6 +57,8 @@ int64_t fork_interpreter() {
   return child;
 }
 
+const char* const kClosed = "[dataset] the iterator was closed";
+
 [[noreturn]] void throw_runtime_error(const std::string& message) {
   const HostLock lock;
   PyErr_SetString(PyExc_RuntimeError, message.c_str());
@@ -75,12 +78,10 @@ WorkerPool::WorkerPool(std::string name) : name_(std::move(name)), parent_(proce
 }
 
 WorkerPool::~WorkerPool() {
-  stop();
-  {
-    const UnforkableWork whole;
-    std::lock_guard lock(pools().mutex);
-    pools().all.erase(this);
-  }
+  end(kClosed);
+  const UnforkableWork whole;
+  std::lock_guard lock(pools().mutex);
+  pools().all.erase(this);
 }
 
 std::shared_ptr<WorkerPool> WorkerPool::start(std::string name, int workers, int64_t shared_bytes,
@@ -110,29 +111,32 @@ std::shared_ptr<WorkerPool> WorkerPool::start(std::string name, int workers, int
 
 class WorkerPool::Lease final : public data::ProcessGroup {
  public:
-  explicit Lease(std::shared_ptr<WorkerPool> pool) : pool_(std::move(pool)) { ++pool_->leases_; }
+  explicit Lease(std::shared_ptr<WorkerPool> pool) : pool_(std::move(pool)) {}
   ~Lease() override { Lease::stop(); }
   // Keeps the pool: threads of the iterator may still ask it, and are told of the end.
   void stop() override {
-    if (!std::exchange(stopped_, true) && --pool_->leases_ == 0) pool_->stop();
+    if (!stopped_.exchange(true)) pool_->end_lease();
   }
 
  private:
-  bool stopped_ = false;
+  std::atomic<bool> stopped_{false};
   std::shared_ptr<WorkerPool> pool_;
 };
 
-std::shared_ptr<data::ProcessGroup> WorkerPool::lease(std::shared_ptr<WorkerPool> pool) {
-  return std::make_shared<Lease>(std::move(pool));
+std::shared_ptr<data::ProcessGroup> WorkerPool::try_lease(const std::shared_ptr<WorkerPool>& pool) {
+  std::lock_guard lock(pool->mutex_);
+  if (!pool->end_.empty()) return nullptr;
+  auto lease = std::make_shared<Lease>(pool);
+  ++pool->leases_;
+  return lease;
+}
+
+std::unique_lock<std::mutex> WorkerPool::starting() {
+  return lock_beside_host(pools().starting);
 }
 
 bool WorkerPool::in_this_process() const {
   return parent_ == process_id();
-}
-
-bool WorkerPool::serves() {
-  std::lock_guard lock(mutex_);
-  return leases_ > 0 && end_.empty();
 }
 
 void WorkerPool::close_channels() {
@@ -140,7 +144,8 @@ void WorkerPool::close_channels() {
 }
 
 void WorkerPool::close_all_channels() {
-  // Whoever held the lock does not exist here.
+  // Whoever held the locks does not exist here.
+  new (&pools().starting) std::mutex;
   new (&pools().mutex) std::mutex;
   for (WorkerPool* pool : pools().all) {
     new (&pool->mutex_) std::mutex;
@@ -173,47 +178,62 @@ data::Message WorkerPool::ask(const data::Message& request) {
   const size_t number = take();
   Worker& worker = workers_[number];
   std::optional<data::Message> answer;
-  if (data::send_message(worker.channel, request)) answer = data::receive_message(worker.channel);
-  if (!answer) mourn(number);
+  try {
+    if (data::send_message(worker.channel, request)) answer = data::receive_message(worker.channel);
+  } catch (const std::exception& error) {
+    lose(number, error.what());
+    throw;
+  }
+  if (!answer) throw_runtime_error(lose(number));
   give_back(number);
   return std::move(*answer);
 }
 
-void WorkerPool::mourn(size_t number) {
+std::string WorkerPool::lose(size_t number, const std::string& wrong) {
   std::string reason;
   {
     std::lock_guard lock(mutex_);
     if (end_.empty()) {
       Worker& worker = workers_[number];
-      // It may live without its channel, if the user's code closed that.
+      // It may live, if the user's code closed its channel or the channel is in the middle of
+      // something.
       worker.channel.shut_down();
       kill_process(worker.process);
       worker.reaped = true;
-      end_ = fmt::format(
-          "[dataset] worker process {} of '{}' {} before it gave its row; the system kills "
-          "processes when memory runs out",
-          worker.process, name_, reap_process(worker.process));
+      const std::string how = reap_process(worker.process);
+      end_ =
+          wrong.empty()
+              ? fmt::format(
+                    "[dataset] worker process {} of '{}' {} before it gave its row; the system "
+                    "kills processes when memory runs out",
+                    worker.process, name_, how)
+              : fmt::format("[dataset] a row of worker process {} of '{}' could not be taken: {}",
+                            worker.process, name_, wrong);
     }
     reason = end_;
   }
   freed_.notify_all();
-  throw_runtime_error(reason);
+  return reason;
 }
 
-void WorkerPool::stop() {
-  if (!in_this_process()) return;
+void WorkerPool::end_lease() {
   {
     std::lock_guard lock(mutex_);
-    if (end_.empty()) end_ = "[dataset] the iterator was closed";
-    for (Worker& worker : workers_) {
-      if (worker.reaped) continue;
-      worker.channel.shut_down();
-      kill_process(worker.process);
-      reap_process(worker.process);
-      worker.reaped = true;
-    }
+    if (--leases_ == 0) end(kClosed);
   }
   freed_.notify_all();
+}
+
+void WorkerPool::end(const std::string& reason) {
+  if (!in_this_process()) return;
+  if (end_.empty()) end_ = reason;
+  for (Worker& worker : workers_) {
+    if (worker.reaped) continue;
+    worker.channel.shut_down();
+    kill_process(worker.process);
+    reap_process(worker.process);
+    worker.reaped = true;
+  }
 }
 
 void add_worker_pool(nb::module_& module) {

@@ -1,7 +1,6 @@
 // Processes that run one user's function, each forked from this process with all it holds.
 #pragma once
 
-#include <atomic>
 #include <condition_variable>
 #include <memory>
 #include <mutex>
@@ -24,17 +23,19 @@ class WorkerPool {
   ~WorkerPool();
   WorkerPool(const WorkerPool&) = delete;
 
-  // What an iterator holds. With the last one the processes end.
-  static std::shared_ptr<data::ProcessGroup> lease(std::shared_ptr<WorkerPool> pool);
+  // What an iterator holds; null if the workers answer no more. With the last one they end.
+  static std::shared_ptr<data::ProcessGroup> try_lease(const std::shared_ptr<WorkerPool>& pool);
+  // Held by whoever looks for workers and starts them if there are none, so that iterators which
+  // begin at once share theirs.
+  static std::unique_lock<std::mutex> starting();
 
-  // The answer of a free worker, waiting for one. Throws a Python RuntimeError if a worker has
-  // died. Called by several threads at once, without Python's lock.
+  // The answer of a free worker, waiting for one. Throws a Python RuntimeError if a worker was
+  // lost: it has died, or its answer could not be taken. Called by several threads at once, without
+  // Python's lock.
   data::Message ask(const data::Message& request);
 
   // False in a child of fork, whose parent the workers belong to.
   bool in_this_process() const;
-  // Whether the workers answer: a lease is held and none of them has died.
-  bool serves();
 
  private:
   class Lease;
@@ -47,20 +48,23 @@ class WorkerPool {
   explicit WorkerPool(std::string name);
   size_t take();
   void give_back(size_t worker);
-  // Says how the worker ended, and lets no one ask any more.
-  [[noreturn]] void mourn(size_t worker);
-  void stop();
+  // Lets no one ask any more and says why: how the worker ended, or what went `wrong` with its
+  // answer. Whoever came first has said it already.
+  std::string lose(size_t worker, const std::string& wrong = {});
+  void end_lease();
+  // Ends the workers. The caller holds the mutex, unless nobody else has the pool.
+  void end(const std::string& reason);
   // For the children of fork: they must not hold the ends of others' channels.
   void close_channels();
   static void close_all_channels();
 
   std::string name_;
   int64_t parent_;
-  std::atomic<int> leases_{0};
-  std::mutex mutex_;
+  std::mutex mutex_;  // guards what follows; a worker is its asker's between take and give_back
   std::condition_variable freed_;
   std::vector<Worker> workers_;
   std::vector<size_t> free_;
+  int leases_ = 0;
   std::string end_;  // why no worker answers any more
 };
 

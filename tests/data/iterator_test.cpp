@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "lamella/base/host.h"
 #include "lamella/data/generator.h"
 
 namespace lamella::data {
@@ -75,6 +76,62 @@ TEST(Iterator, StopsAfterItsEpochs) {
   EXPECT_EQ(read_epoch(*rows).size(), 2u);
   EXPECT_FALSE(rows->next());
   EXPECT_FALSE(rows->next());
+}
+
+TEST(Iterator, IsClosedUnderAReader) {
+  for (int workers : {1, 4}) {
+    auto rows = numbers(10)->repeat()->iterate({.workers = workers});
+    rows->next();
+    std::atomic<int64_t> read{1};
+    std::thread reader([&] {
+      const Error error = error_of([&] {
+        for (;; ++read) rows->next();
+      });
+      EXPECT_EQ(error.kind(), ErrorKind::Value);
+      EXPECT_THAT(error.message(), HasSubstr("it was closed"));
+    });
+    rows->close();
+    EXPECT_THAT(error_of([&] { rows->next(); }).message(), HasSubstr("it was closed"));
+    EXPECT_THAT(error_of([&] { rows->seek({}); }).message(), HasSubstr("it was closed"));
+    rows->close();
+    reader.join();
+    EXPECT_EQ(rows->position().batch, read);
+    EXPECT_THAT(rows->columns(), ElementsAre("id"));
+  }
+}
+
+// What the host calls while a row is waited for may use the iterator.
+TEST(Iterator, IsClosedByItsOwnReader) {
+  static Iterator* open;
+  static std::atomic<bool> closed;
+  closed = false;
+  auto rows = numbers(10)
+                  ->map({function([](int64_t value, RandomStream&) {
+                    closed.wait(false);
+                    return value;
+                  })})
+                  ->iterate({.workers = 1});
+  open = rows.get();
+  set_host({.poll = [] {
+    EXPECT_EQ(open->position(), Position{});
+    EXPECT_THROW(open->next(), Error);
+    open->close();
+    closed = true;
+    closed.notify_all();
+  }});
+  EXPECT_THAT(error_of([&] { rows->next(); }).message(), HasSubstr("it was closed"));
+  set_host({});
+}
+
+TEST(Iterator, GivesThreadsThatShareItEachRowOnce) {
+  auto rows = numbers(200)->iterate({.epochs = 1});
+  std::vector<std::vector<int64_t>> read(3);
+  std::vector<std::thread> readers;
+  for (auto& part : read) readers.emplace_back([&] { part = read_epoch(*rows); });
+  for (std::thread& reader : readers) reader.join();
+  std::vector<int64_t> all;
+  for (const auto& part : read) all.insert(all.end(), part.begin(), part.end());
+  EXPECT_EQ(sorted(all), range(0, 200));
 }
 
 TEST(Iterator, ReadsEmptyDatasets) {

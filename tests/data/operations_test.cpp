@@ -150,6 +150,15 @@ TEST(Operations, ConcatGivesOneAfterTheOther) {
   EXPECT_THAT(read(all->batch(4)), ElementsAre(0, 1, 0, 1, 2, 0));
 }
 
+TEST(Operations, TwoDatasetsHaveTheBatchesAndRepeatsOfTheFirst) {
+  const auto first = numbers(8)->batch(4)->repeat(2);
+  const auto second = numbers(8)->rename({"id"}, {"other"})->batch(2);
+  for (const auto& both : {first->zip(second), first->concat(numbers(3))}) {
+    EXPECT_EQ(both->batch_size(), 4);
+    EXPECT_EQ(both->repeat_count(), 2);
+  }
+}
+
 TEST(Operations, ProjectAndRename) {
   const auto wide = numbers(2)->zip(numbers(2)->rename({"id"}, {"b"}));
   EXPECT_THAT(wide->project({"b", "id"})->columns(), ElementsAre("b", "id"));

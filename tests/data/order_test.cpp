@@ -314,11 +314,35 @@ TEST_F(Order, PartsOfASplitAreDisjointInEveryEpoch) {
     EXPECT_EQ(orders.size(), 1u);
     EXPECT_NE(drawn[0], drawn[1]);
   }
+  // Each turn of a repeat is augmented by itself, also below a zip.
+  const auto twice = numbers(4)->map({draw})->repeat(2)->zip(numbers(8)->rename({"id"}, {"other"}));
+  const auto part = twice->split(std::vector<int64_t>{7, 1}, data::Order::AsGiven)[0];
+  auto rows = part->iterate();
+  std::set<int64_t> drawn;
+  for (int epoch = 0; epoch < 3; ++epoch) {
+    for (int64_t value : read_epoch(*rows)) EXPECT_TRUE(drawn.insert(value).second) << value;
+  }
   const auto straight = numbers(10)->split(std::vector<int64_t>{6, 4}, data::Order::AsGiven);
   EXPECT_EQ(read(straight[1]), range(6, 10));
   EXPECT_THROW(numbers(10)->split(std::vector<int64_t>{6, 3}), Error);
   EXPECT_THROW(numbers(10)->split(std::vector<double>{0.5, 0.4}), Error);
   EXPECT_THROW(numbers(10)->repeat()->split(std::vector<int64_t>{6, 4}), Error);
+}
+
+TEST_F(Order, FractionsAreRoundedToRows) {
+  const auto sizes = [](int64_t rows, const std::vector<double>& fractions) {
+    std::vector<int64_t> counts;
+    for (const auto& part : numbers(rows)->split(fractions)) counts.push_back(part->size());
+    return counts;
+  };
+  EXPECT_THAT(sizes(10, {0.7, 0.3}), ElementsAre(7, 3));
+  EXPECT_THAT(sizes(5, {0.7, 0.3}), ElementsAre(3, 2));
+  EXPECT_THAT(sizes(5, {0.5, 0.5}), ElementsAre(3, 2));
+  EXPECT_THAT(sizes(10, {0.34, 0.33, 0.33}), ElementsAre(4, 3, 3));
+  EXPECT_THAT(sizes(5, {0.15, 0.15, 0.35, 0.35}), ElementsAre(1, 1, 1, 2));
+  EXPECT_THROW(sizes(5, {0.95, 0.05}), Error);
+  EXPECT_THAT(error_of([&] { sizes(10, std::vector<double>(16, 1.0 / 16)); }).message(),
+              testing::HasSubstr("10 rows are too few for the fractions"));
 }
 
 TEST_F(Order, SamplersDecideTheSamples) {

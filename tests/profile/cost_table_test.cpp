@@ -1,6 +1,8 @@
 // The tables, on recordings whose times are known.
 #include "lamella/profile/cost_table.h"
 
+#include <algorithm>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -56,7 +58,7 @@ TEST(CostTable, SortsOperatorsByTheirOwnTime) {
   EXPECT_EQ(order(rows), (std::vector<std::string>{"matmul", "tanh", "scan", "exp", "mul"}));
   EXPECT_EQ(rows[0].count, 2);
   EXPECT_NEAR(rows[0].self, 14e-3, 1e-12);
-  EXPECT_NEAR(rows[0].mean(), 7e-3, 1e-12);
+  EXPECT_NEAR(rows[0].mean, 7e-3, 1e-12);
   EXPECT_NEAR(rows[0].longest, 8e-3, 1e-12);
   EXPECT_NEAR(rows[0].bytes, 200, 1e-9);
   EXPECT_NEAR(rows[0].gflops(), 1, 1e-9);  // 14e6 in 14 ms
@@ -75,6 +77,33 @@ TEST(CostTable, AddsInnerLayersToTheTotalOfOuterOnes) {
   EXPECT_NEAR(rows[3].self, 3e-3, 1e-12);
   EXPECT_NEAR(rows[2].total, 11e-3, 1e-12);
   EXPECT_NEAR(rows[2].self, 5e-3, 1e-12);
+}
+
+// Whatever the rows are: they are about operations, and a layer's total also about other layers'.
+TEST(CostTable, GivesTheMeanOfTheOperationsItCounts) {
+  const Recording recording = known();
+  for (CostKey key : {CostKey::Operator, CostKey::Layer, CostKey::Line}) {
+    for (const CostRow& row : cost_table({&recording, 1}, key)) {
+      EXPECT_LE(row.mean, row.longest) << row.name;
+      EXPECT_LE(row.self, row.mean * static_cast<double>(row.count) + 1e-12) << row.name;
+    }
+  }
+  const auto layers = cost_table({&recording, 1}, CostKey::Layer);
+  EXPECT_NEAR(layers[3].mean, 3e-3, 1e-12);
+  EXPECT_NEAR(layers[2].mean, 11e-3 / 2, 1e-12);
+}
+
+// A layer that computes nothing but its layers has no operations of its own.
+TEST(CostTable, GivesLayersOfLayersRows) {
+  Recording recording = known();
+  recording.threads[0].launches[1].operations = {share("exp", 1, "other")};
+  const auto rows = cost_table({&recording, 1}, CostKey::Layer);
+  const auto outer =
+      std::find_if(rows.begin(), rows.end(), [](const CostRow& row) { return row.name == "a"; });
+  ASSERT_NE(outer, rows.end());
+  EXPECT_NEAR(outer->total, 14e-3, 1e-12);
+  EXPECT_EQ(outer->count, 0);
+  EXPECT_EQ(outer->mean, 0);
 }
 
 TEST(CostTable, SaysHowFusedKernelsWereSplit) {
@@ -99,6 +128,7 @@ TEST(TimeShares, AddUpToTheWhole) {
   EXPECT_NEAR(shares.data, 5e-3, 1e-12);
   EXPECT_NEAR(shares.program, 45e-3, 1e-12);
   EXPECT_THAT(text(shares), HasSubstr("Most time goes to the program itself"));
+  EXPECT_EQ(text(time_shares({})), "Nothing was recorded.\n");
   const auto intervals = program_intervals(recording.threads[0], recording);
   ASSERT_EQ(intervals.size(), 2u);
   EXPECT_EQ(intervals[1].begin, 60 * kMillisecond);

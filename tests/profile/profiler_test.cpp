@@ -62,8 +62,56 @@ TEST(Profiler, FollowsItsSchedule) {
     const Tensor one = ops::normal({8}) * 2.0;
     profiler.step();
   }
-  EXPECT_THAT(at_cycle_end, ElementsAre(2u, 4u));
+  EXPECT_THAT(at_cycle_end, ElementsAre(2u, 2u));
   EXPECT_FALSE(is_recording());
+}
+
+TEST(Profiler, HandsOverEachRecordingOnce) {
+  const testing_support::ScopedWindowLimits long_window;
+  std::vector<size_t> received;
+  const auto work = [](int times) {
+    for (int i = 0; i < times; ++i) ops::normal({8}).wait();
+  };
+  const auto receive = [&](Profiler& self) { received.push_back(launches(self)); };
+  {
+    Profiler pieces({.start_profile = false, .on_trace_ready = receive});
+    pieces.stop();
+    for (int piece : {1, 2}) {
+      pieces.start();
+      work(piece);
+      pieces.stop();
+      pieces.stop();
+    }
+    EXPECT_THAT(received, ElementsAre(1u, 2u));
+  }
+  received.clear();
+  {
+    // The last cycle is cut off.
+    Profiler cycles({.schedule = Schedule{.active = 3}, .on_trace_ready = receive});
+    for (int step = 0; step < 4; ++step) {
+      work(1);
+      cycles.step();
+    }
+    cycles.stop();
+    EXPECT_THAT(received, ElementsAre(3u, 1u));
+  }
+  received.clear();
+  {
+    Profiler gone({.on_trace_ready = receive});
+    work(1);
+  }
+  EXPECT_THAT(received, ElementsAre());
+}
+
+// Without anyone who receives them, all cycles are there to be written.
+TEST(Profiler, KeepsTheCyclesThatNobodyReceives) {
+  const testing_support::ScopedWindowLimits long_window;
+  Profiler profiler({.schedule = Schedule{.active = 1, .repeat = 3}});
+  for (int step = 0; step < 5; ++step) {
+    ops::normal({8}).wait();
+    profiler.step();
+  }
+  EXPECT_EQ(launches(profiler), 3u);
 }
 
 TEST(Profiler, WritesItsFilesAndFreesTheRecorder) {

@@ -1,12 +1,15 @@
 // What is recorded: every launch with the operations of the program it computes, in their layers,
 // phases and lines.
+#include <atomic>
 #include <set>
+#include <thread>
 
 #include "tests/training_networks.h"
 #include "tests/window_limits.h"
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "lamella/device/pool.h"
 #include "lamella/ops/tensor_operators.h"
 #include "lamella/profile/cost_table.h"
 #include "lamella/profile/memory_history.h"
@@ -213,6 +216,62 @@ TEST(Recording, NamesTheTemporariesOfAnArena) {
   EXPECT_THAT(temporaries, Contains(HasSubstr("f32[8,6,28,28]")));
   for (const HeldMemory& held : peak.holders) holders.push_back(held.holder);
   EXPECT_THAT(holders, Contains(HasSubstr("fc1.weight f32[120,400]")));
+}
+
+TEST(Recording, KnowsOfAllocationsOfOtherThreadsWhenTheyWereMade) {
+  std::atomic<bool> done{false};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 3; ++i) {
+    threads.emplace_back([&] {
+      std::vector<Ref<Allocation>> held(64);
+      for (size_t turn = 0; !done; ++turn) {
+        held[turn * 7 % held.size()] = cpu_pool().allocate(64 + static_cast<int64_t>(turn % 64));
+      }
+    });
+  }
+  for (int i = 0; i < 100; ++i) {
+    const Recording recording = record([] {}, Memory::Recorded);
+    std::set<const Allocation*> live;
+    for (const MemoryEvent& event : recording.memory.before) {
+      EXPECT_TRUE(live.insert(event.allocation).second);
+    }
+    for (const MemoryEvent& event : recording.memory.events) {
+      if (event.bytes > 0) {
+        EXPECT_TRUE(live.insert(event.allocation).second);
+      } else {
+        EXPECT_EQ(live.erase(event.allocation), 1u);
+      }
+    }
+  }
+  done = true;
+  for (std::thread& thread : threads) thread.join();
+}
+
+// The place in memory of one arena may be that of another one later, or earlier.
+TEST(MemoryPeak, NamesTheTemporariesOfTheArenaThatLives) {
+  const auto* const place = reinterpret_cast<const Allocation*>(0x1000);
+  const auto* const other = reinterpret_cast<const Allocation*>(0x2000);
+  const Holder early("early"), late("late");
+  Recording recording;
+  MemoryRecord& memory = recording.memory;
+  memory.holders = {Holder("temporaries"), Holder("weight")};
+  const auto arena_at = [&](int64_t time, const Holder& content) {
+    memory.arenas.push_back({.allocation = place, .time = time, .contents = {{content, 10}}});
+  };
+  // The first arena at the place, beside a weight, is the peak; it was told of.
+  memory.events = {{1, other, 100, 1, 0}, {2, place, 10, 0, 0}, {4, other, -100, 1, 0},
+                   {5, place, -10, 0, 0}, {6, place, 20, 0, 0}, {8, place, -20, 0, 0}};
+  arena_at(3, early);
+  arena_at(7, late);
+  const auto names = [&] {
+    std::vector<std::string> all;
+    for (const HeldMemory& held : memory_peak({&recording, 1}).in_arena) all.push_back(held.holder);
+    return all;
+  };
+  EXPECT_EQ(names(), std::vector<std::string>{text(early)});
+  // It was not, as one before was larger: the later arena's content is not its.
+  memory.arenas.erase(memory.arenas.begin());
+  EXPECT_EQ(names(), std::vector<std::string>{});
 }
 
 }  // namespace

@@ -11,6 +11,13 @@ IMAGES = np.random.default_rng(0).integers(0, 255, (20, 6, 5, 3)).astype(np.uint
 LABELS = np.arange(20, dtype=np.int32)
 
 
+def write_digits(folder):
+    """Three images in the files of MNIST."""
+    for name, sizes in (("images-idx3", (3, 2, 2)), ("labels-idx1", (3,))):
+        header = bytes([0, 0, 8, len(sizes)]) + b"".join(size.to_bytes(4, "big") for size in sizes)
+        (folder / f"train-{name}-ubyte").write_bytes(header + bytes(int(np.prod(sizes))))
+
+
 def slices(**options):
     return ds.NumpySlicesDataset(
         {"image": IMAGES, "label": LABELS}, shuffle=options.pop("shuffle", False), **options
@@ -67,9 +74,38 @@ def test_parts_of_a_split_stay_apart_in_every_epoch():
     for wrong in ([15, 4], [0.5, 0.4], [20, 0]):
         with pytest.raises(ValueError, match=r"\[split\]"):
             slices().split(wrong)
-    for wrong in ([], 3):
+    for wrong in ([], 3, ["15", "5"]):
         with pytest.raises(TypeError, match="sizes must be a list"):
             slices().split(wrong)
+
+
+def test_sizes_of_the_parts_of_a_split():
+    for sizes in ([15, 5], [np.int64(15), np.int32(5)], [0.75, 0.25], [np.float32(0.75), 0.25]):
+        assert [part.get_dataset_size() for part in slices().split(sizes)] == [15, 5]
+    parts = slices().take(5).split([0.5, 0.5])
+    assert [part.get_dataset_size() for part in parts] == [3, 2]
+
+
+def test_a_released_iterator_says_so():
+    for read in (0, 1, 10):
+        iterator = slices().create_dict_iterator(num_epochs=1)
+        for _ in range(read):
+            next(iterator)
+        iterator.release()
+        iterator.stop()
+        for _ in range(2):
+            with pytest.raises(ValueError, match="it was closed"):
+                next(iterator)
+            with pytest.raises(ValueError, match="it was closed"):
+                iterator._iterator.seek(0, 1)
+        assert iterator._iterator.position() == (0, read)
+        assert iterator._iterator.columns() == ["image", "label"]
+
+
+def test_a_function_cannot_release_the_iterator_that_waits_for_it():
+    iterator = slices().map(lambda x: iterator.release(), "label").create_tuple_iterator()
+    with pytest.raises(RuntimeError, match="cannot be released within such a function"):
+        next(iterator)
 
 
 def test_epochs_of_one_iterator():
@@ -147,6 +183,61 @@ def test_transforms_as_functions():
     )
 
 
+def test_rows_are_the_readers_own():
+    """Whatever a user's object gives stays its own: neither a reader who writes nor a tensor whose
+    memory is used again changes it."""
+    kept = np.arange(6, dtype=np.float32).reshape(6, 1)
+    constant = np.full(1, 5, np.float32)
+
+    class Numbered:
+        def __len__(self):
+            return len(kept)
+
+        def __getitem__(self, index):
+            return kept[index]
+
+    def pipelines():
+        options = {"column_names": ["x"], "shuffle": False}
+        numbered = ds.GeneratorDataset(Numbered(), **options)
+        yield numbered, kept[:, 0]
+        yield numbered.map(transforms.TypeCast(ms.float32)), kept[:, 0]
+        yield numbered.map(lambda x: x), kept[:, 0]
+        yield numbered.map(lambda x: constant), [5] * 6
+        yield numbered.filter(lambda x: x.fill(7) is None), kept[:, 0]
+        yield ds.GeneratorDataset(lambda: iter(kept), ["x"]), kept[:, 0]
+        yield ds.NumpySlicesDataset(kept, **options), kept[:, 0]
+
+    for dataset, expected in pipelines():
+        tensors = dataset.create_tuple_iterator(num_epochs=1)
+        assert [((x - 0.5) * 2).item() for (x,) in tensors] == [(v - 0.5) * 2 for v in expected]
+        for (x,) in dataset.create_tuple_iterator(num_epochs=1, output_numpy=True):
+            x += 100
+        assert kept[:, 0].tolist() == list(range(6))
+        assert constant.tolist() == [5]
+
+
+def test_rows_of_memory_that_cannot_be_written(tmp_path):
+    np.save(tmp_path / "rows.npy", np.arange(6, dtype=np.float32).reshape(6, 1))
+    mapped = np.load(tmp_path / "rows.npy", mmap_mode="r")
+    dataset = ds.GeneratorDataset([row for row in mapped], ["x"], shuffle=False)  # noqa: C416
+    tensors = dataset.create_tuple_iterator(num_epochs=1)
+    assert [((x - 0.5) * 2).item() for (x,) in tensors] == [(v - 0.5) * 2 for v in range(6)]
+    for (x,) in dataset.create_tuple_iterator(num_epochs=1, output_numpy=True):
+        x += 100
+
+
+def test_what_a_transform_gives_is_not_its_input():
+    gray = np.ones((2, 3, 1), np.uint8)
+    for transform in (
+        vision.RandomHorizontalFlip(0.0),
+        vision.HWC2CHW(),
+        transforms.TypeCast(ms.uint8),
+        transforms.Compose([vision.HWC2CHW(), transforms.TypeCast(ms.uint8)]),
+    ):
+        transform(gray)[...] = 7
+        assert (gray == 1).all()
+
+
 def test_samplers_and_shards():
     assert [r[1].item() for r in slices(shuffle=None, sampler=ds.SequentialSampler(3, 2))] == [3, 4]
     parts = [[r[1].item() for r in slices(num_shards=2, shard_id=shard)] for shard in range(2)]
@@ -156,6 +247,36 @@ def test_samplers_and_shards():
     with pytest.raises(ValueError, match="shard_id = 0 was given without num_shards"):
         slices(shard_id=0)
     assert [r[1].item() for r in slices(shuffle=ds.Shuffle.FALSE)] == list(range(20))
+
+
+def test_a_samplers_number_of_samples_is_checked():
+    class Backwards(ds.Sampler):
+        def __iter__(self):
+            return iter(range(19, -1, -1))
+
+    dataset = slices(shuffle=None, sampler=Backwards(3))
+    assert [row[1].item() for row in dataset] == [19, 18, 17]
+    for samples in (0, -1):
+        with pytest.raises(ValueError, match="num_samples must be at least 1"):
+            slices(shuffle=None, sampler=Backwards(samples))
+
+
+def test_what_sources_and_samplers_cannot_do_is_refused(tmp_path):
+    write_digits(tmp_path)
+    assert len(ds.MnistDataset(str(tmp_path), "train", num_parallel_workers=2)) == 3
+    for workers in (0, -3):
+        with pytest.raises(ValueError, match="num_parallel_workers"):
+            slices(num_parallel_workers=workers)
+        with pytest.raises(ValueError, match="num_parallel_workers"):
+            ds.MnistDataset(str(tmp_path), "train", num_parallel_workers=workers)
+    for refused in (
+        lambda: ds.MnistDataset(str(tmp_path), cache=object()),
+        lambda: ds.DistributedSampler(2, 0, offset=1),
+        lambda: ds.RandomSampler(shuffle=ds.Shuffle.PARTIAL),
+        lambda: slices().output_shapes(estimate=True),
+    ):
+        with pytest.raises(NotImplementedError):
+            refused()
 
 
 def test_settings():
@@ -180,6 +301,9 @@ def test_settings():
                 setting(wrong)
         with pytest.raises(TypeError):
             setting("many")
+    for wrong in (0, -1, 2.5, "many"):
+        with pytest.raises(ValueError, match="max_rowsize must be a positive number"):
+            ds.config.max_rowsize = wrong
     with pytest.raises(TypeError, match="enable must be a bool"):
         ds.config.set_auto_num_workers(1)
 

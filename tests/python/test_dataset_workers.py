@@ -3,6 +3,7 @@
 import gc
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -119,6 +120,33 @@ def test_rows_of_every_size_and_dtype(max_rowsize, shared):
                 got[...] = got  # the reader's own
     finally:
         ds.config.set_enable_shared_mem(True)
+
+
+def test_the_memory_of_a_worker_is_that_of_the_operation_or_the_setting():
+    def mapped():
+        """MiB of the mappings that workers share with this process."""
+        lines = pathlib.Path("/proc/self/maps").read_text().splitlines()
+        ranges = [line.split()[0].split("-") for line in lines
+                  if "/dev/zero" in line]  # fmt: skip
+        return sum(int(end, 16) - int(begin, 16) for begin, end in ranges) >> 20
+
+    def with_memory(**options):
+        before = mapped()
+        data = ds.NumpySlicesDataset({"x": np.arange(4)})
+        data = data.map(lambda x: x, num_parallel_workers=2, python_multiprocessing=True, **options)
+        iterator = data.create_tuple_iterator(num_epochs=1)
+        next(iterator)
+        return (mapped() - before) // 2
+
+    default = ds.config.max_rowsize
+    assert with_memory() == with_memory(max_rowsize=-1) == default
+    assert with_memory(max_rowsize=[2, 3]) == 3
+    ds.config.max_rowsize = 5
+    try:
+        assert with_memory() == with_memory(max_rowsize=[-1, 2]) == 5
+        assert with_memory(max_rowsize=2) == 2
+    finally:
+        ds.config.max_rowsize = default
 
 
 def step_of_training():
@@ -329,6 +357,46 @@ def test_early_ends_leave_nothing():
     no_children()  # after its last epoch, though it lives
 
 
+def test_iterators_of_two_threads_share_workers_and_end_apart():
+    data = squares(2, size=4)
+    together = threading.Barrier(2)
+    read = {"a": [], "b": []}
+
+    def passes(name):
+        for _ in range(40):
+            together.wait()
+            read[name].append(rows_of(data))
+
+    threads = [threading.Thread(target=passes, args=name) for name in read]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for rows in (*read["a"], *read["b"]):
+        assert [row[0][0] for row in rows] == [0, 1, 4, 9]
+    assert len(read["a"]) == len(read["b"]) == 40
+
+
+def test_iterators_that_begin_at_once_start_one_set_of_workers():
+    data = ds.NumpySlicesDataset({"x": np.arange(4)}, shuffle=False)
+    data = data.map(lambda x: os.getpid(), "x", num_parallel_workers=1, python_multiprocessing=True)
+    for _ in range(10):
+        iterators = [data.create_tuple_iterator(num_epochs=1, output_numpy=True) for _ in "ab"]
+        together = threading.Barrier(2)
+        processes = set()
+
+        def begin(iterator, together=together, processes=processes):
+            together.wait()
+            processes.add(next(iterator)[0].item())
+
+        threads = [threading.Thread(target=begin, args=(iterator,)) for iterator in iterators]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(processes) == 1
+
+
 def test_what_workers_print_is_seen(capfd):
     data = ds.NumpySlicesDataset({"x": np.arange(4)}, shuffle=False)
     data = data.map(
@@ -381,8 +449,9 @@ def test_wrong_options_are_told():
     data = ds.NumpySlicesDataset({"x": np.arange(3)})
     with pytest.raises(TypeError, match="python_multiprocessing must be a bool"):
         data.map(lambda x: x, python_multiprocessing="yes")
-    with pytest.raises(ValueError, match="max_rowsize must be a positive number"):
-        data.map(lambda x: x, python_multiprocessing=True, max_rowsize=0)
+    for wrong in (0, -2, 2.5, [], [1], [1, 2, 3], [1, 0]):
+        with pytest.raises(ValueError, match="max_rowsize must be a positive number"):
+            data.map(lambda x: x, python_multiprocessing=True, max_rowsize=wrong)
     with pytest.raises(TypeError, match="there is no argument 'workers'"):
         data.map(lambda x: x, workers=3)
     with pytest.raises(ValueError, match="num_parallel_workers must be 1 to"):
@@ -427,9 +496,9 @@ PROGRAM = """
 """
 
 
-def program(tmp_path, *arguments):
+def program(tmp_path, *arguments, text=PROGRAM):
     path = pathlib.Path(tmp_path, "program.py")
-    path.write_text(textwrap.dedent(PROGRAM))
+    path.write_text(textwrap.dedent(text))
     return subprocess.Popen(
         [sys.executable, path, *arguments],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
@@ -462,3 +531,78 @@ def test_workers_end_with_a_killed_program(tmp_path):
     assert run.stdout.readline().startswith("stuck")
     run.kill()
     run.communicate(timeout=120)  # until nobody holds its streams any more
+
+
+TOO_LARGE = """
+    import resource
+
+    import lamella.alias
+    import mindspore.dataset as ds, numpy as np
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+
+    def row(x):
+        resource.setrlimit(resource.RLIMIT_AS, (hard, hard))  # of the worker
+        return np.zeros(1 << 31 if x == 0 else 1, np.uint8)
+
+    data = ds.NumpySlicesDataset({"x": np.arange(3)}, shuffle=False)
+    data = data.map(row, "x", num_parallel_workers=1, python_multiprocessing=True)
+    first, second = (data.create_tuple_iterator(num_epochs=1, output_numpy=True) for _ in "ab")
+    used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (used + (1 << 30), hard))
+    for iterator, mine in ((first, True), (second, False)):
+        try:
+            next(iterator)
+        except (MemoryError, RuntimeError) as error:
+            print(type(error).__name__, error)
+    resource.setrlimit(resource.RLIMIT_AS, (hard, hard))
+    print([row.size for row, in data.create_tuple_iterator(num_epochs=1, output_numpy=True)])
+"""
+
+
+def test_a_row_that_cannot_be_taken_ends_its_workers(tmp_path):
+    run = program(tmp_path, text=TOO_LARGE)
+    said, errors = run.communicate(timeout=120)
+    first, second, sizes = said.splitlines()
+    assert first.startswith("MemoryError no memory for an array u8[2147483648]")
+    assert re.match(r"RuntimeError \[dataset\] a row of worker process \d+ of 'row' could not be "
+                    r"taken: no memory", second) or second == first  # fmt: skip
+    assert sizes == "[2147483648, 1, 1]"
+    assert (run.returncode, errors) == (0, "")
+
+
+READING_THREAD = """
+    import sys, threading
+    import lamella.alias
+    import mindspore as ms, mindspore.dataset as ds, numpy as np
+
+    started = threading.Event()
+
+    class Source:
+        def __len__(self):
+            return 1000
+
+        def __getitem__(self, index):
+            return np.full((100, 100), index, np.float32)
+
+    data = ds.GeneratorDataset(Source(), ["x"], num_parallel_workers=int(sys.argv[1])).map(
+        lambda x: x + 1, num_parallel_workers=2, python_multiprocessing=False)
+
+    def read():
+        while True:
+            for (x,) in data.create_tuple_iterator(num_epochs=1):
+                (x * 2).asnumpy()
+                started.set()
+
+    for _ in range(3):
+        threading.Thread(target=read, daemon=True).start()
+    started.wait()
+"""
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_the_interpreter_ends_under_threads_that_read(tmp_path, workers):
+    for _ in range(3):
+        run = program(tmp_path, workers, text=READING_THREAD)
+        _, errors = run.communicate(timeout=120)
+        assert run.returncode == 0, errors

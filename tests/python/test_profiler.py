@@ -221,6 +221,38 @@ def test_a_schedule_records_its_steps(tmp_path):
     assert [event["name"] for event in slices[track]] == ["step 2", "step 3"]
 
 
+def tanh_counts():
+    """A handler of traces, and how many tanh it has received each time."""
+    counts = []
+
+    def handler(profiler):
+        counts.append(sum(r["count"] for r in profiler.cost_table() if r["name"] == "tanh"))
+
+    return handler, counts
+
+
+def test_traces_are_received_whichever_way_they_are_recorded():
+    x = Tensor(np.ones((8, 8), np.float32))
+    handler, counts = tanh_counts()
+    profiler = profile(on_trace_ready=handler, start_profile=False)
+    for _ in range(2):
+        profiler.start()
+        ops.tanh(x).asnumpy()
+        profiler.stop()
+    assert counts == [1, 1]
+    for kind in (Profiler, profile):
+        handler, counts = tanh_counts()
+        with kind(on_trace_ready=handler):
+            ops.tanh(x).asnumpy()
+        assert counts == [1]
+        handler, counts = tanh_counts()
+        with kind(on_trace_ready=handler, schedule=schedule(wait=0, active=3)) as profiler:
+            for _ in range(4):
+                ops.tanh(x).asnumpy()
+                profiler.step()
+        assert counts == [3, 1]
+
+
 def test_one_profiler_records_at_a_time(tmp_path):
     first = Profiler(output_path=str(tmp_path))
     with pytest.raises(ValueError, match="another profiler"):
@@ -240,7 +272,11 @@ def test_what_is_not_provided_says_so(tmp_path):
     with pytest.raises(ValueError, match="mode"):
         profiler.analyse(mode="later")
     with pytest.raises(ValueError, match="active must be at least 1"):
-        Profiler(start_profile=False, schedule=schedule(wait=0, active=0))
+        schedule(wait=0, active=0)
+    with pytest.raises(ValueError, match="wait must not be negative"):
+        schedule(wait=-1, active=1)
+    with pytest.raises(ValueError, match="by must be 'operator', 'layer' or 'line', got 'layers'"):
+        profiler.cost_table("layers")
     with pytest.raises(TypeError, match="profile_memmory"):
         Profiler(start_profile=False, profile_memmory=True)
     blocked = tmp_path / "file"

@@ -5,13 +5,15 @@ The form is the one that goes to worker processes and back (python/src/user_func
 
 import sys
 
+import numpy as np
+
 from lamella import _native
 from lamella.dataset import workers  # noqa: F401 (says how users' functions are called)
 from lamella.dataset.calls import call
 
 _MEBIBYTE = 1 << 20
-_SHARED_BYTES = 16 * _MEBIBYTE
 _shared_memory = True
+_max_rowsize = 16
 
 
 class BatchInfo:
@@ -40,18 +42,34 @@ def get_enable_shared_mem():
     return _shared_memory
 
 
+def _is_size(size):
+    return isinstance(size, (int, np.integer)) and not isinstance(size, bool) and size > 0
+
+
+def set_max_rowsize(size):
+    """MiB of memory shared with each worker process where an operation does not say."""
+    global _max_rowsize
+    if not _is_size(size):
+        raise ValueError(f"[config] max_rowsize must be a positive number of MiB, got {size!r}")
+    _max_rowsize = size
+
+
+def get_max_rowsize():
+    """MiB of memory shared with each worker process where an operation does not say."""
+    return _max_rowsize
+
+
 def shared_bytes(operation, processes, max_rowsize):
     """Memory shared with each worker process, None without processes. Rows beyond it go through a
     channel. `max_rowsize` is in MiB: a number, -1 or None for the default, or a list of two, of
     what goes in and out."""
-    sizes = max_rowsize if isinstance(max_rowsize, (list, tuple)) else [max_rowsize]
-    sizes = [-1 if size is None else size for size in sizes]
-    for size in sizes:
-        if not isinstance(size, int) or isinstance(size, bool) or size == 0 or size < -1:
-            raise ValueError(
-                f"[{operation}] max_rowsize must be a positive number of MiB or -1, or a list of "
-                f"two such numbers, got {max_rowsize!r}"
-            )
+    sizes = max_rowsize if isinstance(max_rowsize, (list, tuple)) else [max_rowsize] * 2
+    sizes = [_max_rowsize if size is None or size == -1 else size for size in sizes]
+    if len(sizes) != 2 or not all(map(_is_size, sizes)):
+        raise ValueError(
+            f"[{operation}] max_rowsize must be a positive number of MiB or -1, or a list of "
+            f"two such numbers, got {max_rowsize!r}"
+        )
     if not isinstance(processes, bool):
         raise TypeError(f"[{operation}] python_multiprocessing must be a bool, got {processes!r}")
     if not processes:
@@ -60,8 +78,7 @@ def shared_bytes(operation, processes, max_rowsize):
         raise NotImplementedError(f"[{operation}] python_multiprocessing needs a system with fork")
     if not _shared_memory:
         return 0
-    largest = max(sizes)
-    return _SHARED_BYTES if largest < 0 else largest * _MEBIBYTE
+    return max(sizes) * _MEBIBYTE
 
 
 def name_of(function):

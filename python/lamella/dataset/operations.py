@@ -1,7 +1,6 @@
 """Dataset: the operations on a source, and iterators over them."""
 
 import atexit
-import weakref
 
 import numpy as np
 
@@ -9,6 +8,7 @@ from lamella import _native
 from lamella.dataset import calls, functions
 from lamella.dataset.transforms import calls_python
 from lamella.dataset.transforms import made as made_transform
+from lamella.dtypes import dtype_to_nptype
 
 
 def names_of(columns):
@@ -25,14 +25,7 @@ class Text(np.ndarray):
         return np.asarray(self)
 
 
-_open_iterators = weakref.WeakSet()
-
-
-@atexit.register
-def _close_iterators():
-    """Threads and processes of iterators end before the interpreter does."""
-    for rows in list(_open_iterators):
-        rows.release()
+atexit.register(_native.data.end_iterators)
 
 
 class _Rows:
@@ -43,19 +36,21 @@ class _Rows:
         self._numpy = numpy
         self._done, self._epochs = 0, epochs
         self._calls_python = dataset._calls_python
-        _open_iterators.add(self)
 
     def __iter__(self):
         if 0 <= self._epochs <= self._done:
             raise RuntimeError("[iterator] its epochs are over; make a new one")
         return self
 
-    def __next__(self):
+    def _check_outside(self, used):
         if self._calls_python and calls.inside():
             raise RuntimeError(
-                "[iterator] a dataset with Python functions cannot be read within such a function: "
-                "they are called one at a time"
+                f"[iterator] a dataset with Python functions cannot be {used} within such a "
+                "function: they are called one at a time"
             )
+
+    def __next__(self):
+        self._check_outside("read")
         try:
             row = self._iterator.next(self._numpy)
         except StopIteration as error:
@@ -76,6 +71,7 @@ class _Rows:
         return column if plain else column.view(Text)
 
     def release(self):
+        self._check_outside("released")
         self._iterator.close()
 
     stop = release
@@ -231,6 +227,8 @@ class Dataset:
         return self._with(self._handle.skip(count))
 
     def filter(self, predicate, input_columns=None, num_parallel_workers=None):
+        """The rows that the predicate accepts, which is called by one thread whatever
+        num_parallel_workers says."""
         if not callable(predicate):
             raise TypeError(f"[filter] predicate must be a function, got {predicate!r}")
         accepts = functions.of_predicate(predicate)
@@ -264,21 +262,19 @@ class Dataset:
         return dataset
 
     def split(self, sizes, randomize=True):
-        """Parts of the sizes, or shares, listed. A part has the same samples in every epoch."""
-        if not isinstance(sizes, (tuple, list)) or not sizes:
+        """Parts of the sizes, or fractions, listed. A part has the same samples in every epoch."""
+        whole, real = (int, np.integer), (int, float, np.integer, np.floating)
+        if (
+            not isinstance(sizes, (tuple, list))
+            or not sizes
+            or not all(isinstance(size, real) for size in sizes)
+        ):
             raise TypeError(
-                f"[split] sizes must be a list of row counts or of shares, got {sizes!r}"
+                f"[split] sizes must be a list of row counts or of fractions, got {sizes!r}"
             )
-        if all(isinstance(size, int) for size in sizes):
-            counts = list(sizes)
-        else:
-            total = self.get_dataset_size()
-            if not all(0 < size <= 1 for size in sizes) or abs(sum(sizes) - 1) > 1e-6:
-                raise ValueError(f"[split] the shares {sizes} must be above 0 and add up to 1")
-            counts = [int(total * share) for share in sizes]
-            for i in range(total - sum(counts)):
-                counts[i % len(counts)] += 1
-        return [self._with(part) for part in self._handle.split(counts, bool(randomize))]
+        kind = int if all(isinstance(size, whole) for size in sizes) else float
+        parts = self._handle.split([kind(size) for size in sizes], bool(randomize))
+        return [self._with(part) for part in parts]
 
     def device_que(self, send_epoch_end=True, create_data_info_queue=False, queue_name=""):
         return self
@@ -314,12 +310,12 @@ class Dataset:
         return self._handle.columns()
 
     def output_types(self):
-        from lamella.mindspore.common.dtype import dtype_to_nptype
-
         types = [dtype for dtype, _ in self._handle.types()]
         return [np.str_ if dtype is None else dtype_to_nptype(dtype) for dtype in types]
 
     def output_shapes(self, estimate=False):
+        if estimate:
+            raise NotImplementedError("[output_shapes] estimate is not supported")
         return [list(sizes) for _, sizes in self._handle.types()]
 
     def num_classes(self):

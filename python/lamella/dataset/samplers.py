@@ -49,7 +49,11 @@ class SequentialSampler(BuiltinSampler):
 class RandomSampler(BuiltinSampler):
     """At random."""
 
-    def __init__(self, replacement=False, num_samples=None, shuffle=None):
+    def __init__(self, replacement=False, num_samples=None, shuffle=Shuffle.GLOBAL):
+        if getattr(shuffle, "value", shuffle) != Shuffle.GLOBAL.value:
+            raise NotImplementedError(
+                f"[RandomSampler] only Shuffle.GLOBAL is supported, got {shuffle!r}"
+            )
         self._handle = _data.random_sampler(replacement, num_samples)
 
 
@@ -78,6 +82,10 @@ class DistributedSampler(BuiltinSampler):
     """Every num_shards-th sample of an order that all shards share."""
 
     def __init__(self, num_shards, shard_id, shuffle=True, num_samples=None, offset=-1):
+        if offset != -1:
+            raise NotImplementedError(
+                f"[DistributedSampler] offset is not supported, except -1, got {offset!r}"
+            )
         self._handle = _data.distributed_sampler(num_shards, shard_id, bool(shuffle), num_samples)
 
 

@@ -41,7 +41,7 @@ class NumpySlicesDataset(Source):
             arrays = [data]
         names = names_of(column_names) or [f"column_{i}" for i in range(len(arrays))]
         chosen = self._chosen(num_samples, shuffle, sampler, num_shards, shard_id)
-        self._handle = _native.data.dataset_of_arrays(arrays, names, *chosen)
+        self._handle = _native.data.dataset_of_arrays(arrays, names, *chosen, num_parallel_workers)
 
 
 class GeneratorDataset(Source):
@@ -116,9 +116,11 @@ class MnistDataset(Source):
         shard_id=None,
         cache=None,
     ):
+        if cache is not None:
+            raise NotImplementedError(f"[{type(self).__name__}] cache is not supported")
         chosen = self._chosen(num_samples, shuffle, sampler, num_shards, shard_id)
         self._handle = _native.data.dataset_of_mnist(
-            str(dataset_dir), usage or "all", self._fashion, *chosen
+            str(dataset_dir), usage or "all", self._fashion, *chosen, num_parallel_workers
         )
 
 

@@ -1,6 +1,7 @@
 """The dtypes under the names programs use, and their counterparts in NumPy and Python."""
 
 from lamella import _native
+from lamella.dtypes import dtype_to_nptype, dtype_to_pytype
 
 bool_ = _native.bool_
 int8 = byte = _native.int8
@@ -28,28 +29,6 @@ int_type = (int8, int16, int32, int64)
 uint_type = (uint8, uint16, uint32, uint64)
 float_type = (float16, float32, float64, bfloat16)
 Type = _native.dtype
-
-
-def dtype_to_nptype(type_):
-    """The NumPy scalar type of a dtype."""
-    import numpy
-
-    if type_ == bfloat16:
-        try:
-            from ml_dtypes import bfloat16 as scalar
-        except ImportError:
-            return numpy.float32
-        return scalar
-    return getattr(numpy, "bool_" if type_ == bool_ else type_.name)
-
-
-def dtype_to_pytype(type_):
-    """The Python type of a dtype's elements."""
-    if type_ == bool_:
-        return bool
-    if type_.name.startswith("complex"):
-        return complex
-    return float if type_.name.startswith(("float", "bfloat")) else int
 
 
 def pytype_to_dtype(obj):

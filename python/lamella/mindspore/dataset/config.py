@@ -4,9 +4,10 @@ import sys
 import types
 
 from lamella._native import data as _data
+from lamella.dataset import functions as _functions
 from lamella.dataset.functions import get_enable_shared_mem, set_enable_shared_mem
 
-_accepted = {"max_rowsize": 6, "dynamic_shape": False, "auto_num_workers": False}
+_accepted = {"dynamic_shape": False, "auto_num_workers": False}
 
 set_seed = _data.config.set_seed
 get_seed = _data.config.seed
@@ -58,8 +59,8 @@ class _Settings(types.ModuleType):
         lambda self: get_prefetch_size(), lambda self, size: set_prefetch_size(size)
     )
     max_rowsize = property(
-        lambda self: _accepted["max_rowsize"],
-        lambda self, size: _accepted.__setitem__("max_rowsize", size),
+        lambda self: _functions.get_max_rowsize(),
+        lambda self, size: _functions.set_max_rowsize(size),
     )
     dynamic_shape = property(
         lambda self: get_dynamic_shape(), lambda self, value: set_dynamic_shape(value)
