@@ -14,6 +14,7 @@
 //    results combined pairwise (halves of the index range, the left half the larger power of two).
 //  * Columns: blocks of 64 consecutive rows combined in order, block results pairwise likewise.
 // A missing lane or row does not take part. Sums of float16/bfloat16 values accumulate in float32.
+// Where several NaNs meet, the sign and payload of the result may be any one's.
 #pragma once
 
 #include <array>

@@ -1,7 +1,9 @@
 // The operations of datasets as methods, and users' objects as sources.
 #include "python/src/dataset.h"
 
+#include <atomic>
 #include <set>
+#include <thread>
 
 #include "python/src/dataset_arrays.h"
 #include "python/src/dtype_object.h"
@@ -34,12 +36,30 @@ namespace {
 // The iterators that Python has. Changed under Python's lock only.
 struct OpenIterators {
   std::set<data::Iterator*> all;
-  bool ended = false;  // no thread may start any more
+  std::atomic<bool> ended = false;  // no thread may start any more
+  std::thread::id ended_by;
 };
 
 OpenIterators& open_iterators() {
   static OpenIterators* const open = new OpenIterators;
   return *open;
+}
+
+// A thread that still reads when the interpreter ends (a daemon) goes no further: what it would say
+// could only come in the way of what ends.
+void stay_if_ended() {
+  const OpenIterators& open = open_iterators();
+  if (open.ended && open.ended_by != std::this_thread::get_id()) stay();
+}
+
+// Calls a function that may wait, without Python's lock.
+template <typename Function>
+auto without_lock(Function&& function) {
+  const HostReleased released;
+  struct AtTheEnd {
+    ~AtTheEnd() { stay_if_ended(); }
+  } const at_the_end;
+  return function();
 }
 
 // Dropping an iterator waits for its workers, which may wait for Python's lock.
@@ -60,6 +80,7 @@ struct IteratorHandle {
 IteratorHandle iterate(DatasetHandle& self, int64_t epochs, std::vector<std::string> columns,
                        std::optional<int> workers) {
   if (open_iterators().ended) {
+    without_lock([] {});
     fail(ErrorKind::Value, "[iterator] the interpreter ends: no dataset is read any more");
   }
   return IteratorHandle(
@@ -69,6 +90,7 @@ IteratorHandle iterate(DatasetHandle& self, int64_t epochs, std::vector<std::str
 // Threads and processes of iterators end before the interpreter does.
 void end_iterators() {
   OpenIterators& open = open_iterators();
+  open.ended_by = std::this_thread::get_id();
   open.ended = true;
   const std::vector<Ref<data::Iterator>> all(open.all.begin(), open.all.end());
   const HostReleased released;
@@ -350,12 +372,6 @@ nb::object next(IteratorHandle& self, bool numpy) {
         nb::steal(as_array ? to_numpy(std::move(column)) : wrap(to_tensor(std::move(column)))));
   }
   return nb::tuple(made);
-}
-
-template <typename Function>
-auto without_lock(Function&& function) {
-  const HostReleased released;
-  return function();
 }
 
 void add_samplers(nb::module_& module) {

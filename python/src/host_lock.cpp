@@ -9,6 +9,10 @@
 
 namespace lamella::python {
 
+void stay() {
+  for (;;) std::this_thread::sleep_for(std::chrono::hours(1));
+}
+
 namespace {
 
 // Before 3.14, Python ends a thread that asks for its lock after the interpreter, by unwinding the
@@ -19,7 +23,7 @@ auto take_or_stay(Ask ask) {
   try {
     return ask();
   } catch (const abi::__forced_unwind&) {
-    for (;;) std::this_thread::sleep_for(std::chrono::hours(1));
+    stay();
   }
 }
 

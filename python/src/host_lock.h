@@ -19,6 +19,9 @@ class HostLock {
   PyGILState_STATE state_;
 };
 
+// Keeps this thread where it is until the process ends.
+[[noreturn]] void stay();
+
 // Tells Lamella how to give up the lock, and how to ask for Ctrl-C.
 void install_host();
 
