@@ -356,8 +356,7 @@ DatasetHandle map(DatasetHandle& self, std::vector<TransformHandle> transforms, 
 nb::object next(IteratorHandle& self, bool numpy) {
   std::optional<data::Row> row;
   try {
-    const HostReleased released;
-    row = self.iterator->next();
+    row = without_lock([&] { return self.iterator->next(); });
   } catch (const nb::python_error& error) {
     // The iterator keeps what it throws, for later calls; what is raised here is used up.
     throw nb::python_error(error);

@@ -160,7 +160,7 @@ def array_of(tensor):
 
 
 def bytes_of(tensors):
-    """The elements' bits; of several NaNs that meet, the sign and payload that stay are anyone's."""
+    """The elements' bits; where NaNs meet, the sign and payload that stay are anyone's."""
     arrays = [array_of(tensor) for tensor in tensors]
     return [
         np.where(array != array, array.dtype.type(np.nan), array).tobytes()
