@@ -4,7 +4,6 @@ import copy
 import gc
 import logging
 import random
-import sys
 import time
 import weakref
 
@@ -13,6 +12,7 @@ import mindspore as ms
 import numpy as np
 import pytest
 from mindspore import Parameter, Tensor, nn, ops
+from traces import entered, same, settled, values
 
 X = Tensor(np.random.default_rng(0).normal(size=(3, 4)).astype(np.float32))
 Y = Tensor(np.random.default_rng(1).normal(size=(3, 4)).astype(np.float32))
@@ -27,47 +27,6 @@ class Config:
 
 
 CONFIG = Config()
-
-
-def entered(function, call):
-    """Whether `call` runs the Python of `function`."""
-    code, seen = function.__code__, []
-
-    def profile(frame, event, arg):
-        if event == "call" and frame.f_code is code:
-            seen.append(1)
-
-    sys.setprofile(profile)
-    try:
-        result = call()
-    finally:
-        sys.setprofile(None)
-    return bool(seen), result
-
-
-def values(result):
-    if isinstance(result, Tensor):
-        return result.asnumpy().tolist()
-    if isinstance(result, (tuple, list)):
-        return [values(item) for item in result]
-    if isinstance(result, dict):
-        return {key: values(item) for key, item in result.items()}
-    return result
-
-
-def settled(function, *args, **kwargs):
-    """The decorated function, once its trace is kept."""
-    compiled = ms.jit(function)
-    for _ in range(3):
-        assert values(compiled(*args, **kwargs)) == values(function(*args, **kwargs))
-    ran, _ = entered(function, lambda: compiled(*args, **kwargs))
-    assert not ran, "no trace was kept"
-    return compiled
-
-
-def same(compiled, function, *args, **kwargs):
-    for _ in range(4):
-        assert values(compiled(*args, **kwargs)) == values(function(*args, **kwargs))
 
 
 def test_a_trace_replaces_the_python():
