@@ -150,7 +150,7 @@ class Run:
 class Guards:
     """Gathers the conditions under which a run would go the same way again."""
 
-    def __init__(self, run, args, kwargs):
+    def __init__(self, run, called, args, kwargs):
         self.rows, self._cells = [], dict(run.cells)
         self._seen, self._queue, self._known = set(), [], set()
         facts = {code: facts_of(code) for code in run.globals}
@@ -175,6 +175,7 @@ class Guards:
             self._look_at_code(of_code, run.globals[code])
         for function in _functions_of(run):
             self._guard_function(function)
+        self._visit(called, "what is called")
         for cell in list(self._cells.values()):
             self._visit(cell, type(cell).__name__)
         self._follow()

@@ -59,7 +59,7 @@ class Watcher:
             finally:
                 sys.setprofile(self._outer)
             try:
-                guards = Guards(self._run, args, kwargs)
+                guards = Guards(self._run, self._function, args, kwargs)
                 return result, self._site.finish(result, guards.rows, guards.cells())
             except UntraceableError as reason:
                 return result, (str(reason), "", 0)

@@ -1,6 +1,7 @@
 """jit: what a decorated function gives is what the undecorated one gives, whatever changes."""
 
 import copy
+import functools
 import gc
 import logging
 import random
@@ -195,6 +196,70 @@ def test_a_method_of_an_object_that_is_no_cell():
         assert values(second.apply(Tensor(1.0))) == 10
     first.rate = 3.0
     assert values(first.apply(Tensor(1.0))) == 6
+
+
+def free_with_self(self, x):
+    return self * x
+
+
+class Adder:
+    def __init__(self, by):
+        self.by = by
+
+    def run(self, x):
+        return x + self.by
+
+    __call__ = run
+
+
+class Slotted:
+    __slots__ = ("by",)
+
+    def __init__(self, by):
+        self.by = by
+
+    @ms.jit
+    def run(self, x):
+        return x + self.by
+
+
+@pytest.mark.parametrize("kind", ["bound method", "callable object", "partial", "of a cell"])
+def test_callables_of_every_kind_are_traced(kind):
+    adder = Net() if kind == "of a cell" else Adder(2.0)
+    given, code = {
+        "bound method": lambda: (adder.run, Adder.run),
+        "callable object": lambda: (adder, Adder.__call__),
+        "partial": lambda: (functools.partial(Adder.run, adder), Adder.run),
+        "of a cell": lambda: (adder.construct, Net.construct),
+    }[kind]()
+    compiled = ms.jit(given)
+    same(compiled, given, X)
+    ran, _ = entered(code, lambda: compiled(X))
+    assert not ran
+    if kind == "of a cell":
+        adder.scale = 5.0
+    else:
+        adder.by = 5.0
+    same(compiled, given, X)
+
+
+def test_methods_of_objects_without_attributes_and_functions_that_only_look_like_methods():
+    first, second = Slotted(2.0), Slotted(5.0)
+    for _ in range(4):
+        assert values(first.run(Tensor(1.0))) == 3
+        assert values(second.run(Tensor(1.0))) == 6
+    ran, _ = entered(Slotted.run.__wrapped__, lambda: first.run(Tensor(1.0)))
+    assert not ran
+    compiled = ms.jit(free_with_self)
+    same(compiled, free_with_self, X, Y)
+    ran, _ = entered(free_with_self, lambda: compiled(X, Y))
+    assert not ran
+
+
+def test_a_class_that_is_decorated_stays_itself_and_is_told(caplog):
+    caplog.set_level(logging.WARNING, "lamella")
+    assert ms.jit(Adder) is Adder
+    assert "decorate its methods" in caplog.records[0].getMessage()
 
 
 class Net(nn.Cell):
