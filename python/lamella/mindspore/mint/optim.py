@@ -1,7 +1,6 @@
 """mindspore.mint.optim: optimizers with the names and defaults of torch's."""
 
 from lamella import _native
-from lamella.names import missing
 from lamella.nn.optimizers import SGD as _SGD
 from lamella.nn.optimizers import _made
 
@@ -76,5 +75,3 @@ def _adam(name, decay, decoupled, says):
 
 Adam = _adam("Adam", 0.0, False, "with weight decay added to the gradient")
 AdamW = _adam("AdamW", 0.01, True, "with weight decay beside the step")
-
-__getattr__ = missing(__name__, lambda: ["Adam", "AdamW", "SGD"])
