@@ -1,8 +1,10 @@
 """Gradients of functions: which arguments and weights, what is returned beside them."""
 
 import functools
+from collections.abc import Callable
 
 from lamella import _native
+from lamella._arguments import items_of, require
 from lamella._native import Tensor
 
 _o = _native.operators_by_name
@@ -33,7 +35,8 @@ def _target(outputs, sensitivity, name):
 
 def _wrt(args, positions, weights, name):
     """Arguments with what is differentiated among them, and that with the weights as one list."""
-    listed = [weights] if isinstance(weights, Tensor) else list(weights or ())
+    listed = [weights] if isinstance(weights, Tensor) else weights or ()
+    listed = items_of(name, "weights", listed, "a Parameter or several")
     args = list(args)
     for position in positions:
         if not -len(args) <= position < len(args):
@@ -98,6 +101,8 @@ def value_and_grad(
     if grad_position is None and weights is None:
         raise ValueError("[value_and_grad] grad_position and weights cannot both be None")
 
+    require("value_and_grad", "fn", fn, Callable, "a function or a Cell")
+
     @functools.wraps(fn, assigned=("__module__", "__name__", "__doc__"), updated=())
     def both(*args, **kwargs):
         sensitivity = None
@@ -153,6 +158,7 @@ def vjp(fn, *inputs, weights=None, has_aux=False):
     the first output is differentiated, and the others come as a third item. The function may be
     called any number of times; what it needs of the run lives as long as it does.
     """
+    require("vjp", "fn", fn, Callable, "a function or a Cell")
     inputs, wrt = _wrt(inputs, tuple(range(len(inputs))), weights, "vjp")
 
     def run():

@@ -64,7 +64,7 @@ _DEVICES = ("CPU", "GPU", "Ascend", "Davinci")
 
 def _check_known(call, given, known):
     for name in given:
-        if name not in known:
+        if not isinstance(name, str) or name not in known:
             raise ValueError(f"[{call}] {name!r} is not one of: {', '.join(sorted(known))}")
 
 

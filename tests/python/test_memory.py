@@ -89,11 +89,11 @@ def test_out_of_memory_names_the_holders_and_the_process_goes_on(limited):
 
 def test_limits_are_sizes():
     for wrong in ("2", "GB", 3, "-1GB", "0GB", "2MB"):
-        with pytest.raises(ValueError, match="max_size"):
+        with pytest.raises(ValueError, match="max_device_memory"):
             runtime.set_memory(max_size=wrong)
     with pytest.raises(ValueError, match="optimize_level"):
         runtime.set_memory(optimize_level="O7")
-    with pytest.raises(ValueError, match="max_size"):
+    with pytest.raises(ValueError, match="max_device_memory"):
         ms.set_context(max_device_memory="much")
     ms.set_context(max_device_memory="512GB")
     assert ms.get_context("max_device_memory") == "512GB"

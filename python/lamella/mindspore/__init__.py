@@ -23,7 +23,7 @@ from lamella.mindspore import (
 from lamella.mindspore.common import dtype
 from lamella.mindspore.common.dtype import *
 from lamella.mindspore.common.tensor import from_numpy, is_tensor, tensor
-from lamella.names import say_what_is_missing
+from lamella.names import say_what_is_missing as _say_what_is_missing
 from lamella.nn.parameter import Parameter, ParameterTuple
 from lamella.profiler import Profiler
 from lamella.random import get_seed, set_seed
@@ -55,4 +55,4 @@ def run_check():
     print(f"Lamella computes 1 + 1 = {result[0]}: the installation works.")
 
 
-say_what_is_missing(__name__)
+_say_what_is_missing(__name__)

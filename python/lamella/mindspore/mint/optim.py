@@ -43,8 +43,7 @@ class SGD(_SGD):
         maximize=False,
     ):
         super().__init__(
-            _groups(params, "SGD", maximize), lr, float(momentum), float(dampening),
-            float(weight_decay), nesterov,
+            _groups(params, "SGD", maximize), lr, momentum, dampening, weight_decay, nesterov,
         )  # fmt: skip
 
 
@@ -61,6 +60,8 @@ def _adam(name, decay, decoupled, says):
         maximize=False,
     ):
         groups = _groups(params, name, maximize)
+        if not isinstance(betas, (tuple, list)) or len(betas) != 2:
+            raise TypeError(f"[{name}] betas must be two numbers, got {betas!r}")
         _AdamW.__init__(self, groups, lr, betas[0], betas[1], eps, weight_decay, decoupled, amsgrad)
         self.__dict__["is_group"] = True
 

@@ -4,6 +4,7 @@ import inspect
 import math
 
 from lamella import _native
+from lamella._arguments import number_of
 from lamella.mindspore.mint.nn import functional as F
 from lamella.nn.cell import Cell, layer
 from lamella.nn.initializers import initializer
@@ -323,6 +324,7 @@ class PReLU(Cell):
     def __init__(self, num_parameters=1, init=0.25, dtype=None):
         super().__init__()
         _check_sizes("PReLU", num_parameters=num_parameters)
+        init = number_of("PReLU", "init", init)
         self.num_parameters = num_parameters
         self.weight = _made((num_parameters,), init, dtype)
 
@@ -336,6 +338,7 @@ class Dropout(Cell):
 
     def __init__(self, p=0.5, inplace=False):
         super().__init__()
+        p = number_of(type(self).__name__, "p", p)
         if not 0 <= p <= 1:
             raise ValueError(f"[{type(self).__name__}] p must be in [0, 1], got {p}")
         self.p, self.inplace = p, inplace
