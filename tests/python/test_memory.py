@@ -89,7 +89,7 @@ def test_out_of_memory_names_the_holders_and_the_process_goes_on(limited):
 
 def test_limits_are_sizes():
     for wrong in ("2", "GB", 3, "-1GB", "0GB", "2MB"):
-        with pytest.raises(ValueError, match="max_device_memory"):
+        with pytest.raises(ValueError, match="max_size"):
             runtime.set_memory(max_size=wrong)
     with pytest.raises(ValueError, match="optimize_level"):
         runtime.set_memory(optimize_level="O7")

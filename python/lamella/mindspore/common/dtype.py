@@ -1,7 +1,7 @@
 """The dtypes under the names programs use, and their counterparts in NumPy and Python."""
 
 from lamella import _native
-from lamella._arguments import require
+from lamella._arguments import require as _require
 
 bool_ = _native.bool_
 int8 = byte = _native.int8
@@ -35,7 +35,7 @@ def dtype_to_nptype(type_):
     """The NumPy scalar type of a dtype."""
     import numpy
 
-    require("dtype_to_nptype", "type_", type_, Type, "a dtype")
+    _require("dtype_to_nptype", "type_", type_, Type, "a dtype")
     if type_ == bfloat16:
         try:
             from ml_dtypes import bfloat16 as scalar
@@ -47,7 +47,7 @@ def dtype_to_nptype(type_):
 
 def dtype_to_pytype(type_):
     """The Python type of a dtype's elements."""
-    require("dtype_to_pytype", "type_", type_, Type, "a dtype")
+    _require("dtype_to_pytype", "type_", type_, Type, "a dtype")
     if type_ == bool_:
         return bool
     if type_.name.startswith("complex"):

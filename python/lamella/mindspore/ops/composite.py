@@ -1,8 +1,9 @@
 """Functions of functions: chosen by the types of their arguments, mapped over nested tuples."""
 
-from lamella._native import Tensor, dtype
+from lamella._native import Tensor
+from lamella._native import dtype as _dtype
 from lamella.autodiff import GradOperation, grad, value_and_grad
-from lamella.structures import rebuilt
+from lamella.structures import rebuilt as _rebuilt
 
 
 def _is(*classes):
@@ -32,7 +33,7 @@ def _test_of(kind, name):
         return _KINDS[kind]
     if isinstance(kind, type):
         return _is(kind)
-    if isinstance(kind, dtype):
+    if isinstance(kind, _dtype):
         return lambda value: isinstance(value, Tensor) and value.dtype == kind
     raise ValueError(
         f"[{name}] a function is registered for {', '.join(_KINDS)}, for classes and dtypes, "
@@ -83,7 +84,7 @@ class HyperMap:
         rows = list(zip(*arrays, strict=True))
         order = reversed(rows) if self.reverse else rows
         mapped = [self._map(function, row) for row in order]
-        return rebuilt(arrays[0], reversed(mapped) if self.reverse else mapped)
+        return _rebuilt(arrays[0], reversed(mapped) if self.reverse else mapped)
 
 
 class Map(HyperMap):

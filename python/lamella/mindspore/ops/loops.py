@@ -1,9 +1,8 @@
 """Loops as primitives: unrolled in Python, or recorded once."""
 
-from lamella import control_flow
+from lamella import control_flow, structures
 from lamella.adapt import Primitive
 from lamella.mindspore.ops import _functions
-from lamella.structures import flat, restore
 
 
 def _turns(sequences, length):
@@ -29,17 +28,19 @@ class Scan(Primitive):
     def __call__(self, loop_func, init, xs, length=None, unroll=True):
         if not unroll:
             return control_flow.scan(loop_func, init, xs, length)
-        sequences, structure = flat(xs, "Scan")
+        sequences, structure = structures.flat(xs, "Scan")
         turns = _turns(sequences, length)
         if turns == 0:
             return control_flow.scan(loop_func, init, xs, length)
         carry, rows = init, []
         for i in range(turns):
-            carry, y = loop_func(carry, restore(structure, [x[i] for x in sequences]))
-            row, y_structure = flat(y, "Scan")
+            carry, y = loop_func(carry, structures.restore(structure, [x[i] for x in sequences]))
+            row, y_structure = structures.flat(y, "Scan")
             rows.append(row)
         columns = zip(*rows, strict=True)
-        return carry, restore(y_structure, [_functions.stack(list(each), 0) for each in columns])
+        return carry, structures.restore(
+            y_structure, [_functions.stack(list(each), 0) for each in columns]
+        )
 
 
 class ForiLoop(Primitive):
