@@ -153,7 +153,18 @@ Ref<Trace> Tracer::finish(std::span<const Tensor> outputs) {
   }
   if (reason_) return nullptr;
   drop_unused();
+  note_held();
   return trace_;
+}
+
+void Tracer::note_held() {
+  const auto writes = [](const Trace::Step& step) {
+    return step.kind == Trace::Kind::Write || step.kind == Trace::Kind::Call;
+  };
+  if (std::ranges::none_of(trace_->steps_, writes)) return;
+  for (const Trace::Step& step : trace_->steps_) {
+    if (step.place.storage) trace_->held_.push_back(step.place.storage.get());
+  }
 }
 
 // Leaves out what no output, write or call depends on: it would not run anyway.
@@ -196,6 +207,12 @@ bool same_attributes(const Ref<const Attributes>& a, const Ref<const Attributes>
 }
 
 }  // namespace
+
+bool Trace::takes(std::span<const Ref<Storage>> arguments) const {
+  return held_.empty() || std::ranges::none_of(arguments, [&](const Ref<Storage>& argument) {
+           return std::ranges::find(held_, argument.get()) != held_.end();
+         });
+}
 
 bool Trace::same_as(const Trace& other) const {
   const auto same_step = [](const Step& a, const Step& b) {

@@ -30,6 +30,10 @@ class LAMELLA_API Trace : public RefCounted<Trace> {
   // and gives a new tensor for each output. Types of arguments must be those it was traced with.
   std::vector<Tensor> replay(std::span<const Ref<Storage>> arguments) const;
 
+  // Whether it may be replayed with these arguments: if it writes, none may be a storage that it
+  // holds.
+  bool takes(std::span<const Ref<Storage>> arguments) const;
+
   // Whether the other one reads, writes and records the same, with the same numbers and host
   // functions in the same places. What the host functions do is not compared.
   bool same_as(const Trace& other) const;
@@ -69,6 +73,7 @@ class LAMELLA_API Trace : public RefCounted<Trace> {
     size_t same_as;  // the first output that is a handle of the same tensor
   };
   std::vector<Output> outputs_;
+  std::vector<const Storage*> held_;  // by its places, if anything is written
   size_t operations_ = 0;
 };
 
@@ -125,6 +130,7 @@ class LAMELLA_API Tracer {
   std::optional<uint32_t> slot_of(const Ref<Value>& value);
   Trace::Place place_of(Storage& storage) const;
   void drop_unused();
+  void note_held();
 
   Ref<Trace> trace_{new Trace};
   std::vector<Ref<Storage>> arguments_;

@@ -164,8 +164,16 @@ class LAMELLA_API Node : public RefCounted<Node> {
 
   // Lets go of the operands, and of the results' link back.
   void detach();
-  // Whether a gradient scope still needs the operands.
-  bool kept = false;
+
+  // Who still needs the operands: from the beginning its recorder, a window until it has run; then
+  // a gradient scope, and what a gradient is yet to be taken of. The last one to let go detaches
+  // it.
+  void keep() { keepers_.fetch_add(1, std::memory_order_relaxed); }
+  void let_go() {
+    if (keepers_.fetch_sub(1, std::memory_order_acq_rel) == 1) detach();
+  }
+  // Whether another than its recorder needs a node that has not run.
+  bool is_kept() const { return keepers_.load(std::memory_order_relaxed) > 1; }
 
   void release_last();
 
@@ -188,6 +196,7 @@ class LAMELLA_API Node : public RefCounted<Node> {
   uint64_t sequence_ = 0;
   uint32_t operand_count_ = 0;
   uint32_t result_count_ = 0;
+  std::atomic<uint32_t> keepers_{1};
 };
 
 // What nodes made by this thread belong to.

@@ -86,7 +86,7 @@ Window::~Window() {
   }
   for (const Ref<Node>& node : nodes_) {
     for (const Ref<Value>& result : node->results()) result->mark_failed();
-    node->detach();
+    node->let_go();
   }
 }
 
@@ -141,7 +141,7 @@ Results Window::append(const Ref<Node>& node) {
   }
   nodes_.push_back(node);
   if (gradient_depth_ > 0) {
-    node->kept = true;
+    node->keep();
     gradient_nodes_.push_back(node);
   }
   if (limits_.fixed > 0 && static_cast<int64_t>(nodes_.size()) >= limits_.fixed) {
@@ -225,7 +225,7 @@ void Window::finish(std::vector<Ref<Node>>& nodes) {
     for (const Ref<Value>& result : node->results()) {
       result->window_.store(nullptr, std::memory_order_release);
     }
-    if (!node->kept) node->detach();
+    node->let_go();
   }
 }
 
@@ -255,11 +255,7 @@ void Window::close_gradient_scope() {
   if (--gradient_depth_ > 0) return;
   std::vector<Ref<Node>> nodes = std::move(gradient_nodes_);
   gradient_nodes_.clear();
-  for (const Ref<Node>& node : nodes) {
-    node->kept = false;
-    const bool pending = node->results().empty() || node->result()->window() != nullptr;
-    if (!pending) node->detach();
-  }
+  for (const Ref<Node>& node : nodes) node->let_go();
 }
 
 }  // namespace lamella

@@ -61,10 +61,8 @@ struct Jit::Variant {
   Ref<Trace> trace;
   bool confirmed = false;  // by a second call that did the same
 
-  std::vector<Tensor> replay(const std::vector<Tensor>& arguments) const {
-    std::vector<Ref<Storage>> storages;
-    storages.reserve(arguments.size());
-    for (const Tensor& argument : arguments) storages.push_back(argument.storage());
+  std::vector<Tensor> replay(const std::vector<Tensor>& arguments,
+                             std::span<const Ref<Storage>> storages) const {
     const std::vector<Tensor> made = trace->replay(storages);
     std::vector<Tensor> results;
     results.reserve(returned.size());
@@ -83,7 +81,11 @@ std::vector<Tensor> Jit::operator()(const std::vector<Tensor>& arguments) {
   for (size_t v = 0; v < variants_.size(); ++v) {
     if (!variants_[v]->confirmed || variants_[v]->circumstances != now) continue;
     std::swap(variants_[v], variants_.front());
-    return variants_.front()->replay(arguments);
+    std::vector<Ref<Storage>> storages;
+    storages.reserve(arguments.size());
+    for (const Tensor& argument : arguments) storages.push_back(argument.storage());
+    if (!variants_.front()->trace->takes(storages)) return function_(arguments);
+    return variants_.front()->replay(arguments, storages);
   }
   return failures_ < kMostFailures ? follow(arguments) : function_(arguments);
 }

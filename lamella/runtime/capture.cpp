@@ -25,7 +25,7 @@ void add_size(Capture& captured, Dim dim) {
 }
 
 bool is_live(const Node& node, const std::vector<bool>& used) {
-  if (node.kept) return true;
+  if (node.is_kept()) return true;
   for (const Ref<Value>& result : node.results()) {
     if (result->handles() > 0 || used[result->mark]) return true;
   }
@@ -33,7 +33,7 @@ bool is_live(const Node& node, const std::vector<bool>& used) {
 }
 
 bool is_output(const Node& node, const Value& result) {
-  return node.kept || result.handles() > 0;
+  return node.is_kept() || result.handles() > 0;
 }
 
 void add_sizes(Capture& captured, const Shape& shape) {
@@ -99,7 +99,7 @@ Capture capture(std::span<const Ref<Node>> nodes) {
         continue;
       }
       const uint32_t number = leaf(operand.get());
-      if (node->kept) captured.leaf_kept[number] = true;
+      if (node->is_kept()) captured.leaf_kept[number] = true;
       add(number);
     }
     if (const Attributes* attributes = node->attributes()) {

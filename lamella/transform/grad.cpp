@@ -17,6 +17,11 @@ size_t recorded() {
   return current_recorder().tape().size();
 }
 
+std::vector<Ref<Node>> recorded_since(size_t first) {
+  const auto all = current_recorder().tape().subspan(first);
+  return {all.begin(), all.end()};
+}
+
 // A composite's gradient: its body is recorded again, as nodes, and walked back through. Where the
 // forward body is in the same graph the two become one.
 std::vector<Tensor> through_composite(const Node& node, const std::vector<Tensor>& cotangents,
@@ -69,8 +74,11 @@ void accumulate(Cotangents& cotangents, const Value* value, const Tensor& cotang
 }
 
 void walk_back(Cotangents& cotangents, std::span<Value* const> wrt, size_t first) {
-  const auto all = current_recorder().tape();
-  const std::vector<Ref<Node>> nodes(all.begin() + static_cast<std::ptrdiff_t>(first), all.end());
+  walk_back(cotangents, wrt, recorded_since(first));
+}
+
+void walk_back(Cotangents& cotangents, std::span<Value* const> wrt,
+               std::span<const Ref<Node>> nodes) {
   PointerMap<Value, bool> depends(wrt.size() + nodes.size());
   for (const Value* value : wrt) depends.insert(value);
   std::vector<bool> on_the_way(nodes.size(), false);
@@ -158,20 +166,80 @@ class CustomRule final : public CustomGradientRule {
 
 }  // namespace
 
+struct Pullback::Kept {
+  std::vector<Ref<Value>> wrt, results;
+  std::vector<Ref<Node>> nodes;
+
+  Kept(std::span<const Tensor> tensors, const char* name) {
+    for (const Tensor& tensor : tensors) {
+      if (!is_float(tensor.dtype())) {
+        fail(ErrorKind::Type, "[{}] only float tensors have gradients, got {}", name,
+             text(tensor.type()));
+      }
+      wrt.push_back(current_recorder().inside(tensor.value()));
+    }
+  }
+  Kept(const Kept&) = delete;
+  ~Kept() {
+    for (const Ref<Node>& node : nodes) node->let_go();
+  }
+
+  // The gradients for what is known of the results. Needs an open gradient scope.
+  std::vector<Tensor> gradients(Cotangents cotangents, std::span<const Ref<Node>> between) const {
+    std::vector<Value*> values;
+    for (const Ref<Value>& value : wrt) values.push_back(value.get());
+    {
+      const WalkScope walk;
+      walk_back(cotangents, values, between);
+    }
+    std::vector<Tensor> found;
+    for (const Ref<Value>& value : wrt) {
+      const Tensor* cotangent = cotangents.find(value.get());
+      found.push_back(cotangent == nullptr ? ops::zeros_of(value->type()) : *cotangent);
+    }
+    return found;
+  }
+};
+
+std::vector<Tensor> Pullback::operator()(std::span<const Tensor> cotangents) const {
+  const std::vector<Ref<Value>>& results = kept_->results;
+  if (cotangents.size() != results.size()) {
+    fail(ErrorKind::Value, "[vjp] the function returned {} tensors, got cotangents for {}",
+         results.size(), cotangents.size());
+  }
+  const GradientScope scope;
+  Cotangents known;
+  for (size_t i = 0; i < results.size(); ++i) {
+    if (!cotangents[i].defined()) continue;
+    const TensorType &given = cotangents[i].type(), &type = results[i]->type();
+    if (given.shape != type.shape || given.dtype != type.dtype) {
+      fail(ErrorKind::Value, "[vjp] the cotangent of result {} must be {} like it, got {}", i,
+           text(type), text(given));
+    }
+    accumulate(known, results[i].get(), cotangents[i]);
+  }
+  return kept_->gradients(std::move(known), kept_->nodes);
+}
+
+ValueAndPullback vjp(const std::function<std::vector<Tensor>()>& function,
+                     std::span<const Tensor> wrt) {
+  const GradientScope scope;
+  const size_t first = recorded();
+  const auto kept = std::make_shared<Pullback::Kept>(wrt, "vjp");
+  std::vector<Tensor> values = function();
+  for (const Tensor& value : values) kept->results.push_back(value.value());
+  for (const Ref<Node>& node : recorded_since(first)) {
+    node->keep();
+    kept->nodes.push_back(node);
+  }
+  return {.values = std::move(values), .pullback = Pullback(kept)};
+}
+
 ValueAndGradients value_and_grad(const std::function<std::vector<Tensor>()>& function,
                                  std::span<const Tensor> wrt, const Tensor& sensitivity) {
-  GradientScope scope;
+  const GradientScope scope;
   const size_t first = recorded();
-  std::vector<Ref<Value>> held;
-  std::vector<Value*> values;
-  for (const Tensor& tensor : wrt) {
-    if (!is_float(tensor.dtype())) {
-      fail(ErrorKind::Type, "[value_and_grad] only float tensors have gradients, got {}",
-           text(tensor.type()));
-    }
-    held.push_back(current_recorder().inside(tensor.value()));
-    values.push_back(held.back().get());
-  }
+  const Pullback::Kept kept(wrt, "value_and_grad");
   ValueAndGradients result{.values = function(), .gradients = {}};
   if (result.values.empty())
     fail(ErrorKind::Value, "[value_and_grad] the function returned nothing");
@@ -183,14 +251,7 @@ ValueAndGradients value_and_grad(const std::function<std::vector<Tensor>()>& fun
   Cotangents cotangents;
   const Tensor one = ops::broadcast_to(Tensor::scalar(target.dtype(), 1), target.shape());
   cotangents[target.value().get()] = sensitivity.defined() ? sensitivity : one;
-  {
-    const WalkScope walk;
-    walk_back(cotangents, values, first);
-  }
-  for (size_t i = 0; i < values.size(); ++i) {
-    const Tensor* found = cotangents.find(values[i]);
-    result.gradients.push_back(found == nullptr ? ops::zeros_of(wrt[i].type()) : *found);
-  }
+  result.gradients = kept.gradients(std::move(cotangents), recorded_since(first));
   return result;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -25,6 +26,29 @@ struct ValueAndGradients {
 LAMELLA_API ValueAndGradients value_and_grad(const std::function<std::vector<Tensor>()>& function,
                                              std::span<const Tensor> wrt,
                                              const Tensor& sensitivity = {});
+
+// A function's run, kept so that it can be differentiated later and more than once: for cotangents
+// of its results, undefined ones standing for zeros, the gradients of the `wrt` it was made with.
+// What those need of the run lives as long as this. Throws Value for cotangents of other types than
+// the results, and what value_and_grad throws for operators without a gradient.
+class LAMELLA_API Pullback {
+ public:
+  struct Kept;
+  explicit Pullback(std::shared_ptr<const Kept> kept) : kept_(std::move(kept)) {}
+  std::vector<Tensor> operator()(std::span<const Tensor> cotangents) const;
+
+ private:
+  std::shared_ptr<const Kept> kept_;
+};
+
+struct ValueAndPullback {
+  std::vector<Tensor> values;  // what the function returned
+  Pullback pullback;
+};
+
+// Calls `function` once. Throws Type if one of `wrt` is not of a float dtype.
+LAMELLA_API ValueAndPullback vjp(const std::function<std::vector<Tensor>()>& function,
+                                 std::span<const Tensor> wrt);
 
 // The gradients alone.
 LAMELLA_API std::vector<Tensor> grad(const std::function<Tensor()>& function,

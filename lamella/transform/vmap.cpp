@@ -57,6 +57,7 @@ Arguments arranged(const std::vector<Tensor>& given, const std::vector<BatchAxis
     const Tensor rows = in_rows(given[i]);
     arguments.values.push_back({from == 0 ? rows : ops::moveaxis(rows, from, 0), true});
   }
+  if (given.empty()) fail(ErrorKind::Value, "[vmap] there is no tensor to take examples of");
   if (!first) {
     fail(ErrorKind::Value,
          "[vmap] in_axes is None for every tensor: at least one must have an axis of examples");

@@ -16,5 +16,8 @@ void accumulate(Cotangents& cotangents, const Value* value, const Tensor& cotang
 // Extends `cotangents` from results to everything between them and `wrt`, over the operations that
 // are on the current recorder's tape from number `first` on.
 void walk_back(Cotangents& cotangents, std::span<Value* const> wrt, size_t first);
+// The same over given operations, in the order in which they were recorded.
+void walk_back(Cotangents& cotangents, std::span<Value* const> wrt,
+               std::span<const Ref<Node>> nodes);
 
 }  // namespace lamella

@@ -1,6 +1,7 @@
 """Mixed precision: loss scales, and networks whose cells compute in 16-bit floats."""
 
 from lamella import _native
+from lamella._arguments import items_of, number_of, require
 from lamella._native import Tensor
 from lamella.nn import layers as _layers
 from lamella.nn import recurrent as _recurrent
@@ -46,7 +47,9 @@ class FixedLossScaleUpdateCell(_amp.FixedLossScaleUpdateCell):
     """The same scale for every step. Called with (loss_scale, overflow), it gives the overflow."""
 
     def __init__(self, loss_scale_value):
-        super().__init__(float(loss_scale_value))
+        super().__init__(
+            number_of("FixedLossScaleUpdateCell", "loss_scale_value", loss_scale_value)
+        )
 
     def get_loss_scale(self):
         """The scale of the first step."""
@@ -60,7 +63,12 @@ class DynamicLossScaleUpdateCell(_amp.DynamicLossScaleUpdateCell):
     gives the second."""
 
     def __init__(self, loss_scale_value, scale_factor, scale_window):
-        super().__init__(float(loss_scale_value), float(scale_factor), int(scale_window))
+        name = "DynamicLossScaleUpdateCell"
+        super().__init__(
+            number_of(name, "loss_scale_value", loss_scale_value),
+            number_of(name, "scale_factor", scale_factor),
+            int(number_of(name, "scale_window", scale_window)),
+        )
 
     def get_loss_scale(self):
         """The scale of the first step."""
@@ -71,6 +79,7 @@ class LossScaler:
     """Base of loss scalers: multiplies losses, divides gradients."""
 
     def __init__(self, update):
+        require("LossScaler", "update", update, _amp.LossScaleUpdate, "an update cell")
         self._update = update
         self.scale_value = Parameter(
             Tensor(update.initial_scale, _native.float32), "scale_value", requires_grad=False
@@ -145,6 +154,7 @@ class FixedLossScaleManager(LossScaleManager):
     optimizer divides by its own loss_scale."""
 
     def __init__(self, loss_scale=128.0, drop_overflow_update=True):
+        require("FixedLossScaleManager", "loss_scale", loss_scale, (int, float), "a number")
         if not loss_scale >= 1:
             raise ValueError(
                 f"[FixedLossScaleManager] loss_scale must be at least 1, got {loss_scale}"
@@ -198,7 +208,7 @@ _LEVELS = {"O0": 0, "O1": 1, "O2": 2, "O3": 3, "auto": 1}
 
 
 def _level(function, level):
-    if level not in _LEVELS:
+    if not isinstance(level, str) or level not in _LEVELS:
         raise ValueError(f"[{function}] the level must be of {', '.join(_LEVELS)}, got {level!r}")
     return _LEVELS[level]
 
@@ -229,12 +239,13 @@ def custom_mixed_precision(network, *, white_list=None, black_list=None, dtype=_
     dtype. Returns the network."""
     if (white_list is None) == (black_list is None):
         raise ValueError("[custom_mixed_precision] give either white_list or black_list")
-    listed = white_list if black_list is None else black_list
-    for kind in listed:
+    given = white_list if black_list is None else black_list
+    kinds = items_of("custom_mixed_precision", "the list", given, "a list of classes")
+    for kind in kinds:
         if not isinstance(kind, type):
             raise TypeError(f"[custom_mixed_precision] the list must hold classes, got {kind!r}")
     convert = _amp.convert_cells if black_list is None else _amp.convert_all_cells
-    convert(network, dtype, lambda cell: isinstance(cell, tuple(listed)))
+    convert(network, dtype, lambda cell: isinstance(cell, tuple(kinds)))
     return network
 
 

@@ -1,8 +1,10 @@
 """Gradients of functions: which arguments and weights, what is returned beside them."""
 
 import functools
+from collections.abc import Callable
 
 from lamella import _native
+from lamella._arguments import items_of, require
 from lamella._native import Tensor
 
 _o = _native.operators_by_name
@@ -31,9 +33,12 @@ def _target(outputs, sensitivity, name):
     return total
 
 
-def _positions(grad_position, args, name):
-    chosen = (grad_position,) if isinstance(grad_position, int) else tuple(grad_position or ())
-    for position in chosen:
+def _wrt(args, positions, weights, name):
+    """Arguments with what is differentiated among them, and that with the weights as one list."""
+    listed = [weights] if isinstance(weights, Tensor) else weights or ()
+    listed = items_of(name, "weights", listed, "a Parameter or several")
+    args = list(args)
+    for position in positions:
         if not -len(args) <= position < len(args):
             raise ValueError(
                 f"[{name}] grad_position {position} is outside of {len(args)} arguments"
@@ -41,20 +46,18 @@ def _positions(grad_position, args, name):
         if not isinstance(args[position], Tensor):
             kind = type(args[position]).__name__
             raise TypeError(f"[{name}] argument {position} must be a Tensor, got {kind}")
-    return chosen
-
-
-def differentiate(fn, args, kwargs, grad_position, weights, has_aux, sensitivity, name):
-    """(what fn returned, gradients by position, gradients by weight)."""
-    positions = _positions(grad_position, args, name)
-    listed = [weights] if isinstance(weights, Tensor) else list(weights or ())
-    args = list(args)
     seen = {id(weight) for weight in listed}
     for position in positions:  # the same tensor in two roles has a gradient for each
         if id(args[position]) in seen:
             args[position] = _o.reshape(args[position], args[position].shape)
         seen.add(id(args[position]))
-    wrt = [args[position] for position in positions] + listed
+    return args, [args[position] for position in positions] + listed
+
+
+def differentiate(fn, args, kwargs, grad_position, weights, has_aux, sensitivity, name):
+    """(what fn returned, gradients by position, gradients by weight)."""
+    positions = (grad_position,) if isinstance(grad_position, int) else tuple(grad_position or ())
+    args, wrt = _wrt(args, positions, weights, name)
 
     def run():
         outputs = fn(*args, **kwargs)
@@ -98,6 +101,8 @@ def value_and_grad(
     if grad_position is None and weights is None:
         raise ValueError("[value_and_grad] grad_position and weights cannot both be None")
 
+    require("value_and_grad", "fn", fn, Callable, "a function or a Cell")
+
     @functools.wraps(fn, assigned=("__module__", "__name__", "__doc__"), updated=())
     def both(*args, **kwargs):
         sensitivity = None
@@ -126,21 +131,50 @@ def grad(fn, grad_position=0, weights=None, has_aux=False, return_ids=False, sen
     return gradients_only
 
 
+def _cotangents(outputs, sensitivity):
+    """Those of the float tensors among outputs, from what the user gave for them."""
+    tensors = list(_floats_in(outputs))
+    given = list(_flat(sensitivity))
+    if len(given) != len(tensors):
+        raise ValueError(
+            f"[vjp] the function returned {len(tensors)} float Tensors, got cotangents for "
+            f"{len(given)}"
+        )
+    return [
+        value if value is None else Tensor(value).astype(tensor.dtype)
+        for value, tensor in zip(given, tensors, strict=True)
+    ]
+
+
+def _flat(values):
+    for value in values:
+        yield from _flat(value) if isinstance(value, (tuple, list)) else [value]
+
+
 def vjp(fn, *inputs, weights=None, has_aux=False):
-    """(outputs, function from their cotangents to those of the inputs)."""
-    outputs = fn(*inputs)
+    """(outputs, function from their cotangents to those of the inputs); fn runs once.
+
+    With weights, the function gives (gradients of the inputs, of the weights). With has_aux only
+    the first output is differentiated, and the others come as a third item. The function may be
+    called any number of times; what it needs of the run lives as long as it does.
+    """
+    require("vjp", "fn", fn, Callable, "a function or a Cell")
+    inputs, wrt = _wrt(inputs, tuple(range(len(inputs))), weights, "vjp")
+
+    def run():
+        outputs = fn(*inputs)
+        differentiated = outputs[0] if has_aux else outputs
+        return (outputs, differentiated), list(_floats_in(differentiated))
+
+    (outputs, differentiated), gradients_of = _native.vjp(run, wrt)
 
     def pull_back(*sensitivity):
-        sens = sensitivity[0] if len(sensitivity) == 1 else sensitivity
-        _, by_position, by_weight = differentiate(
-            fn, inputs, {}, tuple(range(len(inputs))), weights, has_aux, sens, "vjp"
-        )
+        gradients = gradients_of(_cotangents(differentiated, sensitivity))
+        by_position, by_weight = gradients[: len(inputs)], gradients[len(inputs) :]
         by_position = by_position[0] if len(inputs) == 1 else by_position
         return by_position if weights is None else (by_position, by_weight)
 
-    if has_aux:
-        return outputs[0], pull_back, outputs[1:]
-    return outputs, pull_back
+    return (differentiated, pull_back, outputs[1:]) if has_aux else (outputs, pull_back)
 
 
 class GradOperation:

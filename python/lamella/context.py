@@ -1,6 +1,19 @@
 """Settings of a program: the mode, the device, options that are accepted for compatibility."""
 
 from lamella import _native
+from lamella.runtime import limit_memory
+
+__all__ = [
+    "GRAPH_MODE",
+    "PYNATIVE_MODE",
+    "ParallelMode",
+    "get_auto_parallel_context",
+    "get_context",
+    "reset_auto_parallel_context",
+    "set_auto_parallel_context",
+    "set_context",
+    "set_device",
+]
 
 GRAPH_MODE = 0
 PYNATIVE_MODE = 1
@@ -49,40 +62,36 @@ _parallel = dict(_PARALLEL_DEFAULTS)
 _DEVICES = ("CPU", "GPU", "Ascend", "Davinci")
 
 
+def _check_known(call, given, known):
+    for name in given:
+        if not isinstance(name, str) or name not in known:
+            raise ValueError(f"[{call}] {name!r} is not one of: {', '.join(sorted(known))}")
+
+
 def set_context(**kwargs):
-    """Sets options by keyword; a name that is none of them is a ValueError."""
-    for name, value in kwargs.items():
-        if name not in _DEFAULTS:
-            raise ValueError(
-                f"[set_context] {name!r} is not one of: {', '.join(sorted(_DEFAULTS))}"
-            )
-        if name == "mode" and value not in (GRAPH_MODE, PYNATIVE_MODE):
-            raise ValueError(
-                f"[set_context] mode must be GRAPH_MODE (0) or PYNATIVE_MODE (1), got {value!r}"
-            )
-        if name == "device_target" and value not in _DEVICES:
-            raise ValueError(
-                f"[set_context] device_target must be one of {_DEVICES}, got {value!r}"
-            )
-        if name == "mode":
-            from lamella.nn.cell import set_graph_mode
+    """Sets options by keyword, all or, where one is refused with a ValueError, none."""
+    _check_known("set_context", kwargs, _DEFAULTS)
+    mode, device = kwargs.get("mode", PYNATIVE_MODE), kwargs.get("device_target", "CPU")
+    if mode not in (GRAPH_MODE, PYNATIVE_MODE):
+        raise ValueError(
+            f"[set_context] mode must be GRAPH_MODE (0) or PYNATIVE_MODE (1), got {mode!r}"
+        )
+    if device not in _DEVICES:
+        raise ValueError(f"[set_context] device_target must be one of {_DEVICES}, got {device!r}")
+    if "max_device_memory" in kwargs:  # the only one that may still be refused
+        limit_memory("set_context", "max_device_memory", kwargs["max_device_memory"])
+    if "mode" in kwargs:
+        from lamella.nn.cell import set_graph_mode
 
-            set_graph_mode(value == GRAPH_MODE)
-        if name == "pynative_synchronize":
-            _native.set_window(1 if value else 0)
-        if name == "max_device_memory":
-            from lamella.runtime import set_memory
-
-            set_memory(max_size=value)
-        _settings[name] = value
+        set_graph_mode(mode == GRAPH_MODE)
+    if "pynative_synchronize" in kwargs:
+        _native.set_window(1 if kwargs["pynative_synchronize"] else 0)
+    _settings.update(kwargs)
 
 
 def get_context(attr_key):
     """The value of an option."""
-    if attr_key not in _settings:
-        raise ValueError(
-            f"[get_context] {attr_key!r} is not one of: {', '.join(sorted(_settings))}"
-        )
+    _check_known("get_context", [attr_key], _settings)
     return _settings[attr_key]
 
 
@@ -93,19 +102,13 @@ def set_device(device_target, device_id=None):
 
 def set_auto_parallel_context(**kwargs):
     """Sets options of parallel training by keyword."""
-    for name, value in kwargs.items():
-        if name not in _PARALLEL_DEFAULTS:
-            raise ValueError(
-                f"[set_auto_parallel_context] {name!r} is not one of: "
-                f"{', '.join(sorted(_PARALLEL_DEFAULTS))}"
-            )
-        _parallel[name] = value
+    _check_known("set_auto_parallel_context", kwargs, _PARALLEL_DEFAULTS)
+    _parallel.update(kwargs)
 
 
 def get_auto_parallel_context(attr_key):
     """The value of an option of parallel training."""
-    if attr_key not in _parallel:
-        raise ValueError(f"[get_auto_parallel_context] {attr_key!r} is not an option")
+    _check_known("get_auto_parallel_context", [attr_key], _parallel)
     return _parallel[attr_key]
 
 

@@ -2,6 +2,7 @@
 
 import functools
 import logging
+import types
 
 from lamella import _native
 from lamella._tracing import Watcher
@@ -71,7 +72,10 @@ def jit(
     backend="",
     **options,
 ):
-    """Decorates a function or a method, or takes a Cell; with or without arguments."""
+    """Decorates a function or a method, with or without arguments; takes any callable, or a Cell.
+
+    A Cell is given back, and traced wherever it is called.
+    """
     if function is None:
         return functools.partial(jit, capture_mode=capture_mode, jit_level=jit_level)
     if not callable(function):
@@ -79,13 +83,14 @@ def jit(
     if isinstance(function, _native.nn.Cell):
         traces_of(function)
         return function
-    if not hasattr(function, "__code__"):
+    if isinstance(function, type):
+        _log.warning("[jit] the class %s stays as it is: decorate its methods", function.__name__)
         return function
-    code = function.__code__
-    is_method = code.co_argcount > 0 and code.co_varnames[0] == "self"
+    code = function.__code__ if isinstance(function, types.FunctionType) else None
+    is_method = code is not None and code.co_argcount > 0 and code.co_varnames[0] == "self"
     call = _on_objects(function) if is_method else Traced(function, _name_of(function)).call
 
-    @functools.wraps(function)
+    @functools.wraps(function, updated=("__dict__",) if code is not None else ())
     def compiled(*args, **kwargs):
         return call(args, kwargs)
 
@@ -105,11 +110,13 @@ class Traces(dict):
 def _on_objects(function):
     """Traces for each object a method is called on, kept with the object."""
     name, key = _name_of(function), object()
+    # For objects without attributes of their own, and functions that are no methods.
+    elsewhere = Traced(function, name)
 
     def call(args, kwargs):
         attributes = getattr(args[0], "__dict__", None) if args else None
         if not isinstance(attributes, dict):
-            return function(*args, **kwargs)
+            return elsewhere.call(args, kwargs)
         traces = attributes.get("_method_traces")
         if traces is None:
             traces = attributes["_method_traces"] = Traces()

@@ -8,6 +8,21 @@ import re
 
 from lamella import _native
 
+__all__ = [
+    "empty_cache",
+    "max_memory_allocated",
+    "max_memory_reserved",
+    "memory_allocated",
+    "memory_reserved",
+    "memory_stats",
+    "memory_summary",
+    "reset_max_memory_allocated",
+    "reset_max_memory_reserved",
+    "reset_peak_memory_stats",
+    "set_memory",
+    "synchronize",
+]
+
 _memory = _native.memory
 
 
@@ -114,8 +129,14 @@ def set_memory(
     _bytes_of("set_memory", "increase_size", increase_size)
     if optimize_level not in ("O0", "O1"):
         raise ValueError(f"[set_memory] optimize_level must be O0 or O1, got {optimize_level!r}")
+    limit_memory("set_memory", "max_size", max_size)
+
+
+def limit_memory(call, name, size):
+    """Limits the memory of tensors to a size that an argument of a call gives."""
+    limit = _bytes_of(call, name, size)
     _native.flush()
-    _memory.set_limit(_bytes_of("set_memory", "max_size", max_size))
+    _memory.set_limit(limit)
 
 
 def synchronize():

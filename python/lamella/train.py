@@ -3,6 +3,7 @@
 import os
 
 from lamella import _native
+from lamella._arguments import items_of, number_of, require
 from lamella._native import Tensor
 from lamella.nn.cell import layer
 from lamella.nn.parameter import Parameter
@@ -195,6 +196,7 @@ class ModelCheckpoint(_train.ModelCheckpoint):
 
     def __init__(self, prefix="CKP", directory=None, config=None):
         config = config or CheckpointConfig()
+        require("ModelCheckpoint", "config", config, CheckpointConfig, "a CheckpointConfig")
         super().__init__(
             prefix, directory or os.getcwd(), config.save_checkpoint_steps or 0,
             config.save_checkpoint_seconds or 0, config.keep_checkpoint_max or 0,
@@ -232,7 +234,7 @@ class TrainOneStepCell(_train.TrainOneStepCell):
 
     def __init__(self, network, optimizer, sens=None, return_grad=False):
         _refuse("TrainOneStepCell", return_grad=return_grad)
-        super().__init__(network, optimizer, 1.0 if sens is None else float(sens))
+        super().__init__(network, optimizer, 1.0 if sens is None else sens)
 
 
 @layer
@@ -244,12 +246,14 @@ class TrainOneStepWithLossScaleCell(_train.TrainOneStepWithLossScaleCell):
         from lamella.amp import FixedLossScaleUpdateCell
 
         if not isinstance(scale_sense, _native.amp.LossScaleUpdate):
-            scale_sense = FixedLossScaleUpdateCell(float(scale_sense))
+            scale_sense = FixedLossScaleUpdateCell(
+                number_of("TrainOneStepWithLossScaleCell", "scale_sense", scale_sense)
+            )
         super().__init__(network, optimizer, scale_sense)
 
     def set_sense_scale(self, sens):
         """The scale of the next step: at least 1."""
-        scale = float(sens)
+        scale = number_of("set_sense_scale", "sens", sens)
         if not 1 <= scale < float("inf"):
             raise ValueError(f"[set_sense_scale] sens must be at least 1 and finite, got {scale}")
         self._find("scale_sense").set_data(Tensor(scale, _native.float32))
@@ -405,6 +409,7 @@ def names():
 
 def get_metric_fn(name, *args, **kwargs):
     """A metric by its name."""
+    require("get_metric_fn", "name", name, str, "the name of a metric")
     return _NAMED[name](*args, **kwargs) if name in _NAMED else _train.get_metric(name)
 
 
@@ -413,7 +418,8 @@ def _metrics(metrics):
         return {}
     if isinstance(metrics, dict):
         return {n: get_metric_fn(m) if isinstance(m, str) else m for n, m in metrics.items()}
-    return {name: get_metric_fn(name) for name in metrics}
+    names = items_of("Model", "metrics", metrics, "names, or a dictionary of metrics")
+    return {name: get_metric_fn(name) for name in names}
 
 
 # ---- The loop ----
@@ -555,7 +561,11 @@ def save_checkpoint(
     elif isinstance(save_obj, dict):
         rows = list(save_obj.items())
     else:
-        rows = [(row["name"], row["data"]) for row in save_obj]
+        accepted = 'a Cell, a dict, or a list of {"name": ..., "data": ...}'
+        rows = []
+        for row in items_of("save_checkpoint", "save_obj", save_obj, accepted):
+            require("save_checkpoint", "save_obj", row, dict, accepted)
+            rows.append((row["name"], row["data"]))
     rows = [(name, value if isinstance(value, Tensor) else Tensor(value)) for name, value in rows]
     if choice_func is not None:
         rows = [row for row in rows if choice_func(row[0])]
@@ -586,6 +596,7 @@ def load_checkpoint(
 ):
     """Parameters by name; also written into net, if one is given."""
     _refuse("load_checkpoint", dec_key=dec_key)
+    require("load_checkpoint", "ckpt_file_name", ckpt_file_name, (str, os.PathLike), "a path")
     tensors, extra = _train.load_checkpoint(str(ckpt_file_name))
     chosen = {}
     for name, tensor in tensors.items():
@@ -619,5 +630,7 @@ def _read(text):
 
 def load_param_into_net(net, parameter_dict, strict_load=False, remove_redundancy=False):
     """Writes values into the parameters of the same names; gives the names that were left out."""
+    require("load_param_into_net", "net", net, _native.nn.Cell, "a Cell")
+    require("load_param_into_net", "parameter_dict", parameter_dict, dict, "a dict of Parameters")
     tensors = {n: value for n, value in parameter_dict.items() if isinstance(value, Tensor)}
     return _train.load_param_into_net(net, tensors, strict_load)

@@ -3,6 +3,7 @@
 import functools
 
 from lamella import _native
+from lamella._native import Tensor
 from lamella.nn.containers import CellList
 from lamella.structures import Constant, flat, flatten, rebuilt, restore
 
@@ -29,7 +30,10 @@ def _paired(value, axes, what, name):
             raise ValueError(f"[vmap] {name} for {what} is the dict {axes}, which does not fit it")
         return [(value[key], axes[key]) for key in value]
     if not isinstance(value, (tuple, list)) or len(value) != len(axes):
-        given = f"{len(value)} items" if isinstance(value, (tuple, list)) else type(value).__name__
+        if isinstance(value, (tuple, list)):
+            given = f"{len(value)} items"
+        else:  # among what is returned a number stands for a tensor
+            given = "one tensor" if isinstance(value, (int, Tensor)) else type(value).__name__
         raise ValueError(
             f"[vmap] {name} has {len(axes)} axes for {what}, which has {given}: one for each is "
             "needed, or one for all"
@@ -143,6 +147,11 @@ def vmap(fn, in_axes=0, out_axes=0):
     def batched(*args, **kwargs):
         tensors, axes, out_structure = [], [], None
         given = _take(args, in_axes, "the arguments", tensors, axes)
+        if not tensors:
+            raise ValueError(
+                "[vmap] at least one positional argument must be a tensor with an axis of "
+                f"examples (in_axes is {in_axes}, got {len(args)} arguments)"
+            )
 
         def one(examples):
             nonlocal out_structure

@@ -55,6 +55,24 @@ nb::object differentiate(const nb::object& function, const nb::object& wrt,
   return nb::make_tuple(returned, to_objects(result.gradients));
 }
 
+// Calls `function`, which returns a pair (what to give back, list of tensors), and gives back (the
+// former, function from a list of cotangents, None for zeros, to gradients).
+nb::object vector_jacobian(const nb::object& function, const nb::object& wrt) {
+  nb::object returned;
+  const std::vector<Tensor> inputs = tensors_in(wrt, "vjp");
+  const ValueAndPullback result = vjp(
+      [&] {
+        nb::tuple pair = nb::cast<nb::tuple>(function());
+        returned = pair[0];
+        return tensors_in(pair[1], "vjp");
+      },
+      inputs);
+  return nb::make_tuple(
+      returned, nb::cpp_function([pullback = result.pullback](const nb::object& cotangents) {
+        return to_objects(pullback(tensors_in(cotangents, "vjp")));
+      }));
+}
+
 // A Python object that C++ may drop from any thread.
 struct HeldObject {
   explicit HeldObject(nb::object given) : object(std::move(given)) {}
@@ -95,6 +113,10 @@ void add_autodiff(nb::module_& module) {
              nb::arg("sensitivity").none() = nb::none(),
              "Calls function, which returns (anything, tensor), and gives (anything, gradients of "
              "the tensor with respect to wrt).");
+  module.def(
+      "vjp", vector_jacobian, nb::arg("function"), nb::arg("wrt"),
+      "Calls function, which returns (anything, tensors), and gives (anything, function from "
+      "cotangents of the tensors to gradients with respect to wrt).");
   module.def("with_gradient", with_gradient, nb::arg("operands"), nb::arg("forward"),
              nb::arg("backward"),
              "forward(*operands), a tuple, with backward(operands, results, cotangents) as its "

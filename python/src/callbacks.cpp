@@ -98,16 +98,15 @@ auto reader(T train::CallbackParams::* field) {
   return [field](RunParameters& self) { return (*self).*field; };
 }
 
-train::PlateauOptions plateau_from(nb::handle monitor, nb::handle mode, double min_delta,
-                                   int64_t patience, bool verbose) {
-  const auto way = nb::cast<std::string>(mode);
-  if (way != "auto" && way != "min" && way != "max") {
-    fail(ErrorKind::Value, "[callback] mode must be 'auto', 'min' or 'max', got '{}'", way);
+train::PlateauOptions plateau_from(const std::string& monitor, const std::string& mode,
+                                   double min_delta, int64_t patience, bool verbose) {
+  if (mode != "auto" && mode != "min" && mode != "max") {
+    fail(ErrorKind::Value, "[callback] mode must be 'auto', 'min' or 'max', got '{}'", mode);
   }
-  return {.monitor = nb::cast<std::string>(monitor),
-          .mode = way == "auto"  ? train::Improvement::Auto
-                  : way == "min" ? train::Improvement::Less
-                                 : train::Improvement::More,
+  return {.monitor = monitor,
+          .mode = mode == "auto"  ? train::Improvement::Auto
+                  : mode == "min" ? train::Improvement::Less
+                                  : train::Improvement::More,
           .min_delta = min_delta,
           .patience = patience,
           .verbose = verbose};
@@ -156,40 +155,55 @@ void add_callbacks(nb::module_& module) {
   callback_class<Callback>(module, "Callback", nb::dynamic_attr(), nb::is_weak_referenceable(),
                            shared_object<Callback>())
       .def(nb::init<>());
-  callback_class<train::LossMonitor, Callback>(module, "LossMonitor").def(nb::init<int64_t>());
-  callback_class<train::TimeMonitor, Callback>(module, "TimeMonitor").def(nb::init<int64_t>());
-  callback_class<train::MemoryMonitor, Callback>(module, "MemoryMonitor").def(nb::init<int64_t>());
+  callback_class<train::LossMonitor, Callback>(module, "LossMonitor")
+      .def(nb::init<int64_t>(), "per_print_times"_a);
+  callback_class<train::TimeMonitor, Callback>(module, "TimeMonitor")
+      .def(nb::init<int64_t>(), "data_size"_a);
+  callback_class<train::MemoryMonitor, Callback>(module, "MemoryMonitor")
+      .def(nb::init<int64_t>(), "interval"_a);
   callback_class<train::History, Callback>(module, "History")
       .def(nb::init<>())
       .def_prop_ro("_epochs", &train::History::epochs)
       .def_prop_ro("_values", &train::History::values);
   callback_class<train::EarlyStopping, Callback>(module, "EarlyStopping")
-      .def("__init__", [](train::EarlyStopping* self, nb::handle monitor, nb::handle mode,
-                          double min_delta, int64_t patience, bool verbose,
-                          std::optional<double> baseline, bool restore_best_weights) {
-        new (self) OverridableCallback<train::EarlyStopping>(train::EarlyStoppingOptions{
-            .plateau = plateau_from(monitor, mode, min_delta, patience, verbose),
-            .baseline = baseline,
-            .restore_best_weights = restore_best_weights});
-      });
+      .def(
+          "__init__",
+          [](train::EarlyStopping* self, const std::string& monitor, const std::string& mode,
+             double min_delta, int64_t patience, bool verbose, std::optional<double> baseline,
+             bool restore_best_weights) {
+            new (self) OverridableCallback<train::EarlyStopping>(train::EarlyStoppingOptions{
+                .plateau = plateau_from(monitor, mode, min_delta, patience, verbose),
+                .baseline = baseline,
+                .restore_best_weights = restore_best_weights});
+          },
+          "monitor"_a, "mode"_a, "min_delta"_a, "patience"_a, "verbose"_a, "baseline"_a.none(),
+          "restore_best_weights"_a);
   callback_class<train::ReduceLROnPlateau, Callback>(module, "ReduceLROnPlateau")
-      .def("__init__", [](train::ReduceLROnPlateau* self, nb::handle monitor, nb::handle mode,
-                          double min_delta, int64_t patience, bool verbose, double factor,
-                          int64_t cooldown, double min_lr) {
-        new (self) OverridableCallback<train::ReduceLROnPlateau>(train::ReduceLROnPlateauOptions{
-            .plateau = plateau_from(monitor, mode, min_delta, patience, verbose),
-            .factor = factor,
-            .cooldown = cooldown,
-            .min_lr = min_lr});
-      });
+      .def(
+          "__init__",
+          [](train::ReduceLROnPlateau* self, const std::string& monitor, const std::string& mode,
+             double min_delta, int64_t patience, bool verbose, double factor, int64_t cooldown,
+             double min_lr) {
+            new (self)
+                OverridableCallback<train::ReduceLROnPlateau>(train::ReduceLROnPlateauOptions{
+                    .plateau = plateau_from(monitor, mode, min_delta, patience, verbose),
+                    .factor = factor,
+                    .cooldown = cooldown,
+                    .min_lr = min_lr});
+          },
+          "monitor"_a, "mode"_a, "min_delta"_a, "patience"_a, "verbose"_a, "factor"_a, "cooldown"_a,
+          "min_lr"_a);
   callback_class<train::LearningRateScheduler, Callback>(module, "LearningRateScheduler")
-      .def("__init__", [](train::LearningRateScheduler* self, nb::object function) {
-        new (self) OverridableCallback<train::LearningRateScheduler>(
-            [function = SharedObject(std::move(function))](double rate, int64_t step) {
-              const HostLock lock;
-              return nb::cast<double>(nb::float_(nb::handle(function.get())(rate, step)));
-            });
-      });
+      .def(
+          "__init__",
+          [](train::LearningRateScheduler* self, nb::object function) {
+            new (self) OverridableCallback<train::LearningRateScheduler>(
+                [function = SharedObject(std::move(function))](double rate, int64_t step) {
+                  const HostLock lock;
+                  return nb::cast<double>(nb::float_(nb::handle(function.get())(rate, step)));
+                });
+          },
+          "function"_a);
   callback_class<train::ModelCheckpoint, Callback>(module, "ModelCheckpoint")
       .def(
           "__init__",

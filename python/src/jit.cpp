@@ -1,6 +1,7 @@
 // Sites of jit: the traces of one function, found by the arguments and guards of a call.
 #include "python/src/jit.h"
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 
@@ -15,6 +16,7 @@
 
 #include "lamella/ir/trace.h"
 #include "lamella/ir/window.h"
+#include "lamella/nn/cell.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -110,8 +112,7 @@ bool fits(const ArgumentSpec& spec, PyObject* object, std::vector<PyObject*>& te
       size_t i = 0;
       for (Py_ssize_t place = 0; PyDict_Next(object, &place, &key, &value); ++i) {
         PyObject* expected = PyTuple_GET_ITEM(spec.object, static_cast<Py_ssize_t>(i));
-        if (expected != key && PyObject_RichCompareBool(expected, key, Py_EQ) != 1) return false;
-        if (!fits(spec.items[i], value, tensors)) return false;
+        if (!same_constant(expected, key) || !fits(spec.items[i], value, tensors)) return false;
       }
       return true;
     }
@@ -121,7 +122,9 @@ bool fits(const ArgumentSpec& spec, PyObject* object, std::vector<PyObject*>& te
 
 bool same_spec(const ArgumentSpec& a, const ArgumentSpec& b) {
   if (a.kind != b.kind || a.type != b.type || a.items.size() != b.items.size()) return false;
-  if (a.object != b.object && !same_constant(a.object, b.object)) return false;
+  const bool same_object = a.kind == ArgumentSpec::Kind::Dict ? same_items(a.object, b.object)
+                                                              : same_constant(a.object, b.object);
+  if (!same_object) return false;
   for (size_t i = 0; i < a.items.size(); ++i) {
     if (!same_spec(a.items[i], b.items[i])) return false;
   }
@@ -281,6 +284,7 @@ struct Variant {
 
 // A call that is being followed.
 struct Pending {
+  nb::object args, kwargs;
   ArgumentSpec arguments;
   std::vector<PyObject*> tensors;
   std::unique_ptr<Tracer> tracer;
@@ -301,10 +305,11 @@ class Site {
       tensors.clear();
       if (!fits_call(variant.arguments, args, kwargs, tensors)) continue;
       if (sharing(tensors) != variant.shared || !variant.guards_hold()) continue;
-      if (v > 0) std::swap(variants_[v], variants_[0]);
       std::vector<Ref<Storage>> storages;
       storages.reserve(tensors.size());
       for (PyObject* tensor : tensors) storages.push_back(tensor_of(tensor).storage());
+      if (!variant.trace->takes(storages)) continue;
+      if (v > 0) std::swap(variants_[v], variants_[0]);
       // What the call drops, or the guards' objects, may drop this variant.
       const std::shared_ptr<Variant> kept = variants_[0];
       return build(kept->output, kept->trace->replay(storages), tensors);
@@ -316,6 +321,8 @@ class Site {
   bool start(const nb::object& args, const nb::object& kwargs) {
     if (pending_) return false;
     pending_ = std::make_unique<Pending>();
+    pending_->args = args;
+    pending_->kwargs = kwargs;
     pending_->arguments = spec_of_call(args, kwargs, pending_->held, pending_->tensors);
     std::vector<Tensor> tensors;
     for (PyObject* tensor : pending_->tensors) tensors.push_back(tensor_of(tensor));
@@ -339,6 +346,8 @@ class Site {
     variant->held = pending->held;
     OutputReader reader(tracer, pending->tensors, variant->held);
     variant->output = reader.read(result.ptr());
+    for (nb::handle row : guards) variant->guards.push_back(guard_from(row));
+    check_arguments(*pending, variant->guards);
     variant->trace = tracer.finish(reader.made());
     if (const auto& reason = tracer.reason()) {
       return nb::make_tuple(reason->why,
@@ -350,7 +359,6 @@ class Site {
     variant->shared = sharing(pending->tensors);
     variant->held.append(guards);
     variant->held.append(cells);
-    for (nb::handle row : guards) variant->guards.push_back(guard_from(row));
     for (nb::handle cell : cells) {
       variant->cells.push_back(nb::cast<Ref<nn::Cell>>(cell).get());
       variant->cell_digests.push_back(variant->cells.back()->state_digest());
@@ -373,6 +381,23 @@ class Site {
   }
 
  private:
+  // Gives up if the call changed its lists or dictionaries, whose items no guard watches, or
+  // reached a tensor it was given in another way too.
+  static void check_arguments(const Pending& pending, const std::vector<Guard>& guards) {
+    nb::list held;
+    std::vector<PyObject*> tensors;
+    const ArgumentSpec now = spec_of_call(pending.args, pending.kwargs, held, tensors);
+    if (tensors != pending.tensors || !same_spec(now, pending.arguments)) {
+      pending.tracer->give_up("it changes a list or dictionary that it is given");
+    }
+    for (PyObject* tensor : tensors) {
+      const Storage* storage = tensor_of(tensor).storage().get();
+      const bool reached = std::ranges::any_of(
+          guards, [&](const Guard& guard) { return guard.storage() == storage; });
+      if (reached) pending.tracer->give_up("a tensor it is given is also one that it holds");
+    }
+  }
+
   static ArgumentSpec spec_of_call(const nb::object& args, const nb::object& kwargs, nb::list& held,
                                    std::vector<PyObject*>& tensors) {
     ArgumentSpec spec{.kind = ArgumentSpec::Kind::Tuple};
@@ -459,6 +484,12 @@ void add_jit(nb::module_& module) {
       .def("finish", &Site::finish, "result"_a.none(), "guards"_a, "cells"_a)
       .def_prop_ro("confirmed", &Site::confirmed)
       .def("__len__", &Site::count);
+  jit.def(
+      "defined_in_python",
+      [](nb::type_object cls) {
+        return defined_in_python(reinterpret_cast<PyTypeObject*>(cls.ptr()));
+      },
+      "cls"_a, "Whether a class is written in Python.");
   jit.def(
       "tracing",
       [] { return Tracer::current() != nullptr || &current_recorder() != &Window::of_thread(); },

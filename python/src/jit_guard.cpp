@@ -1,11 +1,13 @@
 // Checking the conditions of a trace.
 #include "python/src/jit_guard.h"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
-#include <string_view>
 
 #include "python/src/tensor_object.h"
+
+#include "lamella/base/error.h"
 
 namespace nb = nanobind;
 
@@ -33,16 +35,18 @@ bool same_constant(PyObject* a, PyObject* b) {
     const double x = PyFloat_AS_DOUBLE(a), y = PyFloat_AS_DOUBLE(b);
     return std::memcmp(&x, &y, sizeof x) == 0;
   }
-  if (PyTuple_CheckExact(a)) {
-    if (PyTuple_GET_SIZE(a) != PyTuple_GET_SIZE(b)) return false;
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(a); ++i) {
-      if (!same_constant(PyTuple_GET_ITEM(a, i), PyTuple_GET_ITEM(b, i))) return false;
-    }
-    return true;
-  }
+  if (PyTuple_CheckExact(a)) return same_items(a, b);
   const int equal = PyObject_RichCompareBool(a, b, Py_EQ);
   if (equal < 0) PyErr_Clear();
   return equal == 1;
+}
+
+bool same_items(PyObject* a, PyObject* b) {
+  if (PyTuple_GET_SIZE(a) != PyTuple_GET_SIZE(b)) return false;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(a); ++i) {
+    if (!same_constant(PyTuple_GET_ITEM(a, i), PyTuple_GET_ITEM(b, i))) return false;
+  }
+  return true;
 }
 
 namespace {
@@ -60,73 +64,95 @@ bool attribute_is(PyObject* holder, PyObject* key, PyObject* expected) {
   return same;
 }
 
-bool equal(PyObject* a, PyObject* b) {
-  const int result = PyObject_RichCompareBool(a, b, Py_EQ);
-  if (result < 0) PyErr_Clear();
-  return result == 1;
+bool elements_are(PyObject* holder, PyObject* expected) {
+  PyObject* found = PySequence_Tuple(holder);
+  if (found == nullptr) PyErr_Clear();
+  const bool same = found != nullptr && same_items(found, expected);
+  Py_XDECREF(found);
+  return same;
+}
+
+int64_t storage_number(PyObject* tensor) {
+  return reinterpret_cast<int64_t>(tensor_of(tensor).storage().get());
+}
+
+constexpr std::string_view kElements = "elements", kStorage = "storage";
+
+// A null `expected` says that there is nothing.
+constexpr std::array<GuardKind, 12> kKinds = {{
+    // Dictionary `holder` has `expected` under `key`.
+    {"item",
+     [](const Guard& g) { return same_constant(PyDict_GetItem(g.holder, g.key), g.expected); }},
+    // Closure cell `holder` holds `expected`.
+    {"cell", [](const Guard& g) { return same_constant(PyCell_GET(g.holder), g.expected); }},
+    // `expected` is the type of `holder`.
+    {"type",
+     [](const Guard& g) { return reinterpret_cast<PyObject*>(Py_TYPE(g.holder)) == g.expected; }},
+    // Looking `key` up in type `holder` gives `expected`.
+    {"type item",
+     [](const Guard& g) {
+       auto* type = reinterpret_cast<PyTypeObject*>(g.holder);
+       return same_constant(_PyType_Lookup(type, g.key), g.expected);
+     }},
+    // Reading attribute `key` of `holder` gives `expected`.
+    {"attribute", [](const Guard& g) { return attribute_is(g.holder, g.key, g.expected); }},
+    // List or dictionary `holder` has `number` items.
+    {"length", [](const Guard& g) { return length_of(g.holder) == g.number; }},
+    // Item `number` of list `holder` is `expected`.
+    {"list item",
+     [](const Guard& g) {
+       return g.number < PyList_GET_SIZE(g.holder) &&
+              same_constant(PyList_GET_ITEM(g.holder, g.number), g.expected);
+     }},
+    // Set `holder` has the elements of the tuple `expected`, and gives them in that order.
+    {kElements, [](const Guard& g) { return elements_are(g.holder, g.expected); }},
+    // Function `holder` has the defaults `expected`, of parameters given by keyword, the code.
+    {"defaults",
+     [](const Guard& g) { return same_constant(PyFunction_GET_DEFAULTS(g.holder), g.expected); }},
+    {"keywords", [](const Guard& g) { return PyFunction_GET_KW_DEFAULTS(g.holder) == g.expected; }},
+    {"code", [](const Guard& g) { return PyFunction_GET_CODE(g.holder) == g.expected; }},
+    // Tensor `holder` is a handle of the storage `number`.
+    {kStorage, [](const Guard& g) { return storage_number(g.holder) == g.number; }},
+}};
+
+const GuardKind& kind_named(std::string_view name) {
+  const auto found = std::ranges::find(kKinds, name, &GuardKind::name);
+  if (found == kKinds.end()) fail(ErrorKind::Internal, "[jit] no guard is called {}", name);
+  return *found;
 }
 
 }  // namespace
 
-bool Guard::holds() const {
-  switch (kind) {
-    case Kind::Item:
-      return same_constant(PyDict_GetItem(holder, key), expected);
-    case Kind::Cell:
-      return same_constant(PyCell_GET(holder), expected);
-    case Kind::Type:
-      return reinterpret_cast<PyObject*>(Py_TYPE(holder)) == expected;
-    case Kind::TypeItem:
-      return same_constant(_PyType_Lookup(reinterpret_cast<PyTypeObject*>(holder), key), expected);
-    case Kind::Attribute:
-      return attribute_is(holder, key, expected);
-    case Kind::Length:
-      return length_of(holder) == number;
-    case Kind::ListItem:
-      return number < PyList_GET_SIZE(holder) &&
-             same_constant(PyList_GET_ITEM(holder, number), expected);
-    case Kind::Equal:
-      return equal(holder, expected);
-    case Kind::Defaults:
-      return same_constant(PyFunction_GET_DEFAULTS(holder), expected);
-    case Kind::Keywords:
-      return PyFunction_GET_KW_DEFAULTS(holder) == expected;
-    case Kind::Code:
-      return PyFunction_GET_CODE(holder) == expected;
-    case Kind::Storage:
-      return reinterpret_cast<int64_t>(tensor_of(holder).storage().get()) == number;
-  }
-  return false;
+bool defined_in_python(PyTypeObject* type) {
+  // Classes made by a class statement share one function that ends their objects.
+  static PyObject* const known =
+      nb::module_::import_("lamella._guards").attr("Guards").inc_ref().ptr();
+  return type->tp_dealloc == reinterpret_cast<PyTypeObject*>(known)->tp_dealloc;
+}
+
+const Storage* Guard::storage() const {
+  return kind->name == kStorage ? tensor_of(holder).storage().get() : nullptr;
 }
 
 bool operator==(const Guard& a, const Guard& b) {
   const bool same_key = a.key == b.key || same_constant(a.key, b.key);
-  const bool same_expected = same_constant(a.expected, b.expected) ||
-                             (a.kind == Guard::Kind::Equal && equal(a.expected, b.expected));
-  return a.kind == b.kind && a.holder == b.holder && same_key && same_expected &&
-         a.number == b.number;
+  const bool same_expected =
+      a.kind == b.kind && (same_constant(a.expected, b.expected) ||
+                           (a.kind->name == kElements && same_items(a.expected, b.expected)));
+  return same_expected && a.holder == b.holder && same_key && a.number == b.number;
 }
 
 Guard guard_from(nb::handle row) {
-  constexpr std::array<std::string_view, 12> kNames = {
-      "item",      "cell",  "type",     "type item", "attribute", "length",
-      "list item", "equal", "defaults", "keywords",  "code",      "storage"};
-  const std::string_view name = nb::borrow<nb::str>(row[0]).c_str();
-  Guard guard{};
-  for (size_t i = 0; i < kNames.size(); ++i) {
-    if (kNames[i] == name) guard.kind = static_cast<Guard::Kind>(i);
-  }
   const auto object = [&](size_t index) -> PyObject* { return nb::object(row[index]).ptr(); };
-  guard.holder = object(1);
-  guard.key = object(2);
-  guard.expected = object(3);
-  guard.number = nb::cast<int64_t>(row[4]);
+  Guard guard{.kind = &kind_named(nb::borrow<nb::str>(row[0]).c_str()),
+              .holder = object(1),
+              .key = object(2),
+              .expected = object(3),
+              .number = nb::cast<int64_t>(row[4])};
   static PyObject* const missing =
-      nb::module_::import_("lamella._tracing").attr("MISSING").inc_ref().ptr();
+      nb::module_::import_("lamella._guards").attr("MISSING").inc_ref().ptr();
   if (guard.expected == missing) guard.expected = nullptr;
-  if (guard.kind == Guard::Kind::Storage) {
-    guard.number = reinterpret_cast<int64_t>(tensor_of(guard.holder).storage().get());
-  }
+  if (guard.storage() != nullptr) guard.number = storage_number(guard.holder);
   return guard;
 }
 

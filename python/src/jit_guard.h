@@ -1,47 +1,47 @@
 // What a traced Python function depended on, as conditions that are quick to check.
 #pragma once
 
-#include <string>
-#include <vector>
+#include <string_view>
 
 #include <nanobind/nanobind.h>
 
 #include "lamella/ir/tensor.h"
-#include "lamella/nn/cell.h"
 
 namespace lamella::python {
 
 // Whether both are the same number, string, None, or tuple of such; floats by their bits.
 bool same_constant(PyObject* a, PyObject* b);
 bool is_static_constant(PyObject* object);
+// Whether two tuples hold the same objects, or constants that are the same.
+bool same_items(PyObject* a, PyObject* b);
+
+struct Guard;
+
+// What a guard says of its holder. The kinds, with their names, are a table in jit_guard.cpp.
+struct GuardKind {
+  std::string_view name;
+  bool (*holds)(const Guard& guard);
+};
 
 // One condition. Objects are borrowed; whoever made it holds them.
 struct Guard {
-  enum class Kind : uint8_t {
-    Item,       // dictionary `holder` has `expected` under `key` (null: has nothing)
-    Cell,       // closure cell `holder` holds `expected`
-    Type,       // `expected` is the type of `holder`
-    TypeItem,   // looking `key` up in type `holder` gives `expected`
-    Attribute,  // reading attribute `key` of `holder` gives `expected`
-    Length,     // list or dictionary `holder` has `number` items
-    ListItem,   // item `number` of list `holder` is `expected`
-    Equal,      // `holder` equals `expected`
-    Defaults,   // function `holder` has the defaults `expected` (null: none)
-    Keywords,   // as Defaults, of parameters given by keyword
-    Code,       // function `holder` has the code `expected`
-    Storage,    // tensor `holder` is a handle of the storage `number`
-  };
-  Kind kind;
+  const GuardKind* kind;
   PyObject* holder;
   PyObject* key;
   PyObject* expected;
-  int64_t number = 0;
+  int64_t number;
 
-  bool holds() const;
+  bool holds() const { return kind->holds(*this); }
+  // The storage of a guard that a tensor is a handle of it; null for others.
+  const Storage* storage() const;
   friend bool operator==(const Guard& a, const Guard& b);
 };
 
-// A guard from the tuple (kind's name, holder, key, expected, number).
+// A guard from the tuple (kind's name, holder, key, expected, number). An unknown name is an
+// InternalError.
 Guard guard_from(nanobind::handle row);
+
+// Whether a class is written in Python: all that its objects have of it are attributes.
+bool defined_in_python(PyTypeObject* type);
 
 }  // namespace lamella::python

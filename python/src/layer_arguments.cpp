@@ -82,8 +82,18 @@ optim::LearningRate rate_from(nb::handle object) {
   if (nb::hasattr(listed, "tolist")) listed = listed.attr("tolist")();
   if (PyFloat_Check(listed.ptr()) || PyLong_Check(listed.ptr())) return nb::cast<double>(listed);
   optim::Rates rates;
-  for (nb::handle item : listed) rates.push_back(nb::cast<double>(nb::float_(item)));
-  return rates;
+  if (PySequence_Check(listed.ptr())) {
+    for (nb::handle item : listed) {
+      if (!PyNumber_Check(item.ptr())) break;
+      rates.push_back(nb::cast<double>(nb::float_(item)));
+    }
+    if (rates.size() == nb::len(listed)) return rates;
+  }
+  fail(
+      ErrorKind::Type,
+      "[optimizer] learning_rate and weight_decay take a number, one number a step, or a schedule, "
+      "got {}",
+      Py_TYPE(object.ptr())->tp_name);
 }
 
 optim::OptimizerParameters optimizer_parameters_from(nb::handle object) {

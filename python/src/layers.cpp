@@ -38,8 +38,8 @@ void plain(nb::module_& module, const char* name) {
 }
 
 template <typename Layer>
-void with_number(nb::module_& module, const char* name) {
-  layer_class<Layer>(module, name).def(nb::init<double>(), "argument"_a);
+void with_number(nb::module_& module, const char* name, const char* argument) {
+  layer_class<Layer>(module, name).def(nb::init<double>(), nb::arg(argument));
 }
 
 void add_activations(nb::module_& module) {
@@ -57,11 +57,11 @@ void add_activations(nb::module_& module) {
   plain<nn::Softplus>(module, "Softplus");
   plain<nn::Tanhshrink>(module, "Tanhshrink");
   plain<nn::Identity>(module, "Identity");
-  with_number<nn::LeakyReLU>(module, "LeakyReLU");
-  with_number<nn::ELU>(module, "ELU");
-  with_number<nn::CELU>(module, "CELU");
-  with_number<nn::HShrink>(module, "HShrink");
-  with_number<nn::SoftShrink>(module, "SoftShrink");
+  with_number<nn::LeakyReLU>(module, "LeakyReLU", "alpha");
+  with_number<nn::ELU>(module, "ELU", "alpha");
+  with_number<nn::CELU>(module, "CELU", "alpha");
+  with_number<nn::HShrink>(module, "HShrink", "lambd");
+  with_number<nn::SoftShrink>(module, "SoftShrink", "lambd");
   layer_class<nn::GELU>(module, "GELU")
       .def(
           "__init__",

@@ -2,6 +2,7 @@
 #include "python/src/arguments.h"
 #include "python/src/cell.h"
 #include "python/src/source_location.h"
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
 #include "lamella/nn/loss.h"
@@ -17,9 +18,7 @@ struct LossAccess : nn::LossBase {
   using LossBase::get_loss;
 };
 
-Tensor optional_tensor(nb::handle object) {
-  return object.is_none() ? Tensor() : nb::cast<Tensor>(object);
-}
+using OptionalTensor = std::optional<Tensor>;
 
 template <typename Loss>
 void reduced(nb::module_& module, const char* name) {
@@ -76,10 +75,10 @@ void add_losses(nb::module_& module) {
   layer_class<nn::CrossEntropyLoss, nn::LossBase>(module, "CrossEntropyLoss")
       .def(
           "__init__",
-          [](nn::CrossEntropyLoss* self, nb::handle weight, int64_t ignore_index,
+          [](nn::CrossEntropyLoss* self, const OptionalTensor& weight, int64_t ignore_index,
              const std::string& reduction, double smoothing) {
             new (self) Overridable<nn::CrossEntropyLoss>(nn::CrossEntropyOptions{
-                .weight = optional_tensor(weight),
+                .weight = weight.value_or(Tensor()),
                 .ignore_index = ignore_index,
                 .reduction = reduction_from_name(reduction, "CrossEntropyLoss"),
                 .label_smoothing = smoothing});
@@ -88,21 +87,21 @@ void add_losses(nb::module_& module) {
   layer_class<nn::BCEWithLogitsLoss, nn::LossBase>(module, "BCEWithLogitsLoss")
       .def(
           "__init__",
-          [](nn::BCEWithLogitsLoss* self, const std::string& reduction, nb::handle weight,
-             nb::handle pos_weight) {
+          [](nn::BCEWithLogitsLoss* self, const std::string& reduction,
+             const OptionalTensor& weight, const OptionalTensor& pos_weight) {
             new (self) Overridable<nn::BCEWithLogitsLoss>(nn::BCEWithLogitsOptions{
                 .reduction = reduction_from_name(reduction, "BCEWithLogitsLoss"),
-                .weight = optional_tensor(weight),
-                .pos_weight = optional_tensor(pos_weight)});
+                .weight = weight.value_or(Tensor()),
+                .pos_weight = pos_weight.value_or(Tensor())});
           },
           "reduction"_a, "weight"_a.none(), "pos_weight"_a.none());
   layer_class<nn::NLLLoss, nn::LossBase>(module, "NLLLoss")
       .def(
           "__init__",
-          [](nn::NLLLoss* self, nb::handle weight, int64_t ignore_index,
+          [](nn::NLLLoss* self, const OptionalTensor& weight, int64_t ignore_index,
              const std::string& reduction) {
             new (self) Overridable<nn::NLLLoss>(
-                nn::NllOptions{.weight = optional_tensor(weight),
+                nn::NllOptions{.weight = weight.value_or(Tensor()),
                                .ignore_index = ignore_index,
                                .reduction = reduction_from_name(reduction, "NLLLoss")});
           },
@@ -110,8 +109,8 @@ void add_losses(nb::module_& module) {
   layer_class<nn::BCELoss, nn::LossBase>(module, "BCELoss")
       .def(
           "__init__",
-          [](nn::BCELoss* self, nb::handle weight, const std::string& reduction) {
-            new (self) Overridable<nn::BCELoss>(optional_tensor(weight),
+          [](nn::BCELoss* self, const OptionalTensor& weight, const std::string& reduction) {
+            new (self) Overridable<nn::BCELoss>(weight.value_or(Tensor()),
                                                 reduction_from_name(reduction, "BCELoss"));
           },
           "weight"_a.none(), "reduction"_a);

@@ -74,21 +74,29 @@ void add_metrics(nb::module_& module) {
   metric_class<train::TopKCategoricalAccuracy>(module, "TopKCategoricalAccuracy")
       .def(nb::init<int64_t>(), "k"_a);
   class_metric<train::Precision>(module, "Precision")
-      .def("__init__", [](train::Precision* self, bool multilabel) {
-        new (self) train::Precision(kind_of(multilabel));
-      });
+      .def(
+          "__init__",
+          [](train::Precision* self, bool multilabel) {
+            new (self) train::Precision(kind_of(multilabel));
+          },
+          "multilabel"_a);
   class_metric<train::Recall>(module, "Recall")
-      .def("__init__", [](train::Recall* self, bool multilabel) {
-        new (self) train::Recall(kind_of(multilabel));
-      });
+      .def(
+          "__init__",
+          [](train::Recall* self, bool multilabel) {
+            new (self) train::Recall(kind_of(multilabel));
+          },
+          "multilabel"_a);
   class_metric<train::Fbeta>(module, "Fbeta").def(nb::init<double>(), "beta"_a);
   metric_class<train::ConfusionMatrix>(module, "ConfusionMatrix")
-      .def("__init__",
-           [](train::ConfusionMatrix* self, int64_t classes, int normalize, double threshold) {
-             using Normalize = train::ConfusionMatrix::Normalize;
-             new (self)
-                 train::ConfusionMatrix(classes, static_cast<Normalize>(normalize), threshold);
-           })
+      .def(
+          "__init__",
+          [](train::ConfusionMatrix* self, int64_t classes, int normalize, double threshold) {
+            using Normalize = train::ConfusionMatrix::Normalize;
+            new (self)
+                train::ConfusionMatrix(classes, static_cast<Normalize>(normalize), threshold);
+          },
+          "num_classes"_a, "normalize"_a, "threshold"_a)
       .def("_matrix", &train::ConfusionMatrix::matrix)
       .def_prop_ro("num_classes", &train::ConfusionMatrix::classes);
   metric_class<train::MAE>(module, "MAE").def(nb::init<>());

@@ -1,5 +1,6 @@
 // The module lamella._native: the binding, split by topic.
 #include "python/src/amp.h"
+#include "python/src/argument_errors.h"
 #include "python/src/array_exchange.h"
 #include "python/src/autodiff.h"
 #include "python/src/cell.h"
@@ -67,4 +68,5 @@ NB_MODULE(_native, module) {
   bind::add_explanation(profile);
   nanobind::module_ memory = module.def_submodule("memory");
   bind::add_memory(memory);
+  bind::explain_arguments(module);
 }

@@ -42,22 +42,27 @@ void add_steps(nb::module_& module) {
       .def("finish", [](train::GradientAccumulation& self) { self.finish(); });
   using train::TrainOneStepCell;
   layer_class<TrainOneStepCell>(module, "TrainOneStepCell")
-      .def("__init__",
-           [](TrainOneStepCell* self, Ref<Cell> network, Ref<Cell> updater, double sens) {
-             with_updater(updater, [&](auto kind) {
-               new (self) Overridable<TrainOneStepCell>(std::move(network), std::move(kind), sens);
-             });
-           });
+      .def(
+          "__init__",
+          [](TrainOneStepCell* self, Ref<Cell> network, Ref<Cell> updater, double sens) {
+            with_updater(updater, [&](auto kind) {
+              new (self) Overridable<TrainOneStepCell>(std::move(network), std::move(kind), sens);
+            });
+          },
+          "network"_a, "optimizer"_a, "sens"_a);
   using train::TrainOneStepWithLossScaleCell;
   layer_class<TrainOneStepWithLossScaleCell, TrainOneStepCell>(module,
                                                                "TrainOneStepWithLossScaleCell")
-      .def("__init__", [](TrainOneStepWithLossScaleCell* self, Ref<Cell> network, Ref<Cell> updater,
-                          Ref<amp::LossScaleUpdate> loss_scale) {
-        with_updater(updater, [&](auto kind) {
-          new (self) Overridable<TrainOneStepWithLossScaleCell>(std::move(network), std::move(kind),
-                                                                std::move(loss_scale));
-        });
-      });
+      .def(
+          "__init__",
+          [](TrainOneStepWithLossScaleCell* self, Ref<Cell> network, Ref<Cell> updater,
+             Ref<amp::LossScaleUpdate> loss_scale) {
+            with_updater(updater, [&](auto kind) {
+              new (self) Overridable<TrainOneStepWithLossScaleCell>(
+                  std::move(network), std::move(kind), std::move(loss_scale));
+            });
+          },
+          "network"_a, "optimizer"_a, "scale_sense"_a);
 }
 
 // ---- Checkpoints ----

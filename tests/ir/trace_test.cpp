@@ -64,6 +64,19 @@ TEST(Trace, ReadsStoragesWhereTheProgramReadThem) {
   EXPECT_EQ(weight.item(), 5);
 }
 
+TEST(Trace, TakesNoArgumentThatItHoldsIfItWrites) {
+  const Tensor held = floats({1}), other = floats({2});
+  const auto write = [&](const std::vector<Tensor>& given) {
+    given[0].assign(given[0] + held);
+    return std::vector<Tensor>{};
+  };
+  const auto read = [&](const std::vector<Tensor>& given) { return std::vector{given[0] + held}; };
+  const auto writing = traced({floats({3})}, write), reading = traced({floats({3})}, read);
+  EXPECT_TRUE(writing->takes(std::vector{other.storage()}));
+  EXPECT_FALSE(writing->takes(std::vector{held.storage()}));
+  EXPECT_TRUE(reading->takes(std::vector{held.storage()}));
+}
+
 TEST(Trace, WritesToAnArgument) {
   const auto change = [](const std::vector<Tensor>& given) {
     given[0].assign(given[0] + 1.0);

@@ -88,6 +88,21 @@ TEST(Jit, ReadsAndWritesTensorsOfOutsideAtEachCall) {
   EXPECT_THAT(jit({floats({1})})[0].to_vector<float>(), ElementsAre(1010));
 }
 
+TEST(Jit, AnArgumentThatTheFunctionHoldsIsNotMistakenForAnother) {
+  const Tensor held = floats({1, 2});
+  Counted counted{.function = [&](const Tensors& x) {
+    const Tensor before = held * 1.0;
+    x[0].assign(x[0] + 1.0);
+    return Tensors{before, held * 1.0};
+  }};
+  Jit jit = counted.jit();
+  for (int i = 0; i < 3; ++i) jit({floats({3, 4})});
+  EXPECT_EQ(counted.calls, 2);
+  const Tensors results = jit({held});
+  EXPECT_THAT(results[0].to_vector<float>(), ElementsAre(1, 2));
+  EXPECT_THAT(results[1].to_vector<float>(), ElementsAre(2, 3));
+}
+
 TEST(Jit, WhatChangesBetweenTwoCallsIsNotRepeated) {
   double factor = 0;
   Counted counted{.function = [&](const Tensors& x) { return Tensors{x[0] * (factor += 1)}; }};

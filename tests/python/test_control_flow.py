@@ -1,5 +1,7 @@
 """Loops and branches from Python, and the recurrent layers built on them."""
 
+import collections
+
 import numpy as np
 import pytest
 from lamella.mindspore import nn, ops
@@ -357,3 +359,74 @@ def test_compiled_loops_do_not_keep_what_they_captured():
     for k in range(2, 12):
         run(k)
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100_000  # of 200 MB
+
+
+Pair = collections.namedtuple("Pair", "left right")
+
+
+@pytest.mark.parametrize("unroll", [True, False])
+def test_a_scan_over_named_tuples(unroll):
+    xs = Pair(Tensor([1.0, 2.0]), {"k": Tensor([3.0, 4.0])})
+
+    def body(carry, x):
+        assert isinstance(x, Pair)
+        return carry + x.left, Pair(carry, [x.right["k"]])
+
+    carry, ys = ops.Scan()(body, Tensor(10.0), xs, unroll=unroll)
+    assert carry.item() == 13
+    assert isinstance(ys, Pair)
+    assert ys.left.asnumpy().tolist() == [10, 11]
+    assert ys.right[0].asnumpy().tolist() == [3, 4]
+
+
+@pytest.mark.parametrize("unroll", [True, False])
+def test_a_scan_over_nothing_has_the_length_it_is_given(unroll):
+    carry, ys = ops.Scan()(lambda c, x: (c + 1, c), Tensor(0.0), (), 3, unroll=unroll)
+    assert carry.item() == 3
+    assert ys.asnumpy().tolist() == [0, 1, 2]
+    with pytest.raises(ValueError, match="length"):
+        ops.Scan()(lambda c, x: (c, c), Tensor(0.0), (), unroll=unroll)
+
+
+def test_a_scan_over_sequences_that_do_not_fit():
+    xs = (Tensor([1.0, 2.0]), Tensor([1.0, 2.0, 3.0]))
+    with pytest.raises(ValueError, match=r"\[Scan\] sequences of shapes \(2,\), \(3,\) do not fit"):
+        ops.Scan()(lambda c, x: (c, c), Tensor(0.0), xs)
+    with pytest.raises(ValueError, match=r"\[Scan\] .* a length of 3"):
+        ops.Scan()(lambda c, x: (c, c), Tensor(0.0), xs[0], 3)
+
+
+@pytest.mark.parametrize("reverse", [True, False])
+def test_a_map_over_named_tuples(reverse):
+    given = Pair(Tensor(1.0), [Pair(Tensor(2.0), Tensor(3.0))])
+    mapped = ops.HyperMap(reverse=reverse)(lambda x: x * 10, given)
+    assert isinstance(mapped, Pair)
+    assert isinstance(mapped.right[0], Pair)
+    assert [mapped.left.item(), *(x.item() for x in mapped.right[0])] == [10, 20, 30]
+
+
+def test_functions_by_the_kinds_of_their_arguments():
+    graph = ops.MultitypeFuncGraph("kinds")
+    for kind in ("Number", "Bool", "Tensor", "String", "None", "Tuple", "Dictionary", "Function"):
+        graph.register(kind)(lambda value, kind=kind: kind)
+    given = [1, 2.5, True, Tensor(1.0), "text", None, (1,), {}, len]
+    expected = ["Number", "Number", "Bool", "Tensor", "String", "None", "Tuple", "Dictionary",
+                "Function"]  # fmt: skip
+    assert [graph(value) for value in given] == expected
+    with pytest.raises(TypeError, match=r"\[kinds\] no function is registered for \(list\)"):
+        graph([1])
+
+
+def test_functions_by_class_and_dtype():
+    graph = ops.MultitypeFuncGraph("kinds")
+    graph.register(ms.float32)(lambda value: "float32")
+    graph.register(list)(lambda value: "list")
+    assert [graph(Tensor(1.0)), graph([])] == ["float32", "list"]
+    with pytest.raises(TypeError, match="no function"):
+        graph(Tensor(1))
+
+
+@pytest.mark.parametrize("kind", ["mstype.tensor", "Tensr", "", 3])
+def test_a_kind_that_does_not_exist_is_refused(kind):
+    with pytest.raises(ValueError, match=r"\[kinds\] a function is registered for Tensor, Number"):
+        ops.MultitypeFuncGraph("kinds").register("Tensor", kind)

@@ -1,10 +1,10 @@
 """jit: what a decorated function gives is what the undecorated one gives, whatever changes."""
 
 import copy
+import functools
 import gc
 import logging
 import random
-import sys
 import time
 import weakref
 
@@ -13,6 +13,7 @@ import mindspore as ms
 import numpy as np
 import pytest
 from mindspore import Parameter, Tensor, nn, ops
+from traces import entered, same, settled, values
 
 X = Tensor(np.random.default_rng(0).normal(size=(3, 4)).astype(np.float32))
 Y = Tensor(np.random.default_rng(1).normal(size=(3, 4)).astype(np.float32))
@@ -27,47 +28,6 @@ class Config:
 
 
 CONFIG = Config()
-
-
-def entered(function, call):
-    """Whether `call` runs the Python of `function`."""
-    code, seen = function.__code__, []
-
-    def profile(frame, event, arg):
-        if event == "call" and frame.f_code is code:
-            seen.append(1)
-
-    sys.setprofile(profile)
-    try:
-        result = call()
-    finally:
-        sys.setprofile(None)
-    return bool(seen), result
-
-
-def values(result):
-    if isinstance(result, Tensor):
-        return result.asnumpy().tolist()
-    if isinstance(result, (tuple, list)):
-        return [values(item) for item in result]
-    if isinstance(result, dict):
-        return {key: values(item) for key, item in result.items()}
-    return result
-
-
-def settled(function, *args, **kwargs):
-    """The decorated function, once its trace is kept."""
-    compiled = ms.jit(function)
-    for _ in range(3):
-        assert values(compiled(*args, **kwargs)) == values(function(*args, **kwargs))
-    ran, _ = entered(function, lambda: compiled(*args, **kwargs))
-    assert not ran, "no trace was kept"
-    return compiled
-
-
-def same(compiled, function, *args, **kwargs):
-    for _ in range(4):
-        assert values(compiled(*args, **kwargs)) == values(function(*args, **kwargs))
 
 
 def test_a_trace_replaces_the_python():
@@ -236,6 +196,70 @@ def test_a_method_of_an_object_that_is_no_cell():
         assert values(second.apply(Tensor(1.0))) == 10
     first.rate = 3.0
     assert values(first.apply(Tensor(1.0))) == 6
+
+
+def free_with_self(self, x):
+    return self * x
+
+
+class Adder:
+    def __init__(self, by):
+        self.by = by
+
+    def run(self, x):
+        return x + self.by
+
+    __call__ = run
+
+
+class Slotted:
+    __slots__ = ("by",)
+
+    def __init__(self, by):
+        self.by = by
+
+    @ms.jit
+    def run(self, x):
+        return x + self.by
+
+
+@pytest.mark.parametrize("kind", ["bound method", "callable object", "partial", "of a cell"])
+def test_callables_of_every_kind_are_traced(kind):
+    adder = Net() if kind == "of a cell" else Adder(2.0)
+    given, code = {
+        "bound method": lambda: (adder.run, Adder.run),
+        "callable object": lambda: (adder, Adder.__call__),
+        "partial": lambda: (functools.partial(Adder.run, adder), Adder.run),
+        "of a cell": lambda: (adder.construct, Net.construct),
+    }[kind]()
+    compiled = ms.jit(given)
+    same(compiled, given, X)
+    ran, _ = entered(code, lambda: compiled(X))
+    assert not ran
+    if kind == "of a cell":
+        adder.scale = 5.0
+    else:
+        adder.by = 5.0
+    same(compiled, given, X)
+
+
+def test_methods_of_objects_without_attributes_and_functions_that_only_look_like_methods():
+    first, second = Slotted(2.0), Slotted(5.0)
+    for _ in range(4):
+        assert values(first.run(Tensor(1.0))) == 3
+        assert values(second.run(Tensor(1.0))) == 6
+    ran, _ = entered(Slotted.run.__wrapped__, lambda: first.run(Tensor(1.0)))
+    assert not ran
+    compiled = ms.jit(free_with_self)
+    same(compiled, free_with_self, X, Y)
+    ran, _ = entered(free_with_self, lambda: compiled(X, Y))
+    assert not ran
+
+
+def test_a_class_that_is_decorated_stays_itself_and_is_told(caplog):
+    caplog.set_level(logging.WARNING, "lamella")
+    assert ms.jit(Adder) is Adder
+    assert "decorate its methods" in caplog.records[0].getMessage()
 
 
 class Net(nn.Cell):

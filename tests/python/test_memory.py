@@ -93,7 +93,7 @@ def test_limits_are_sizes():
             runtime.set_memory(max_size=wrong)
     with pytest.raises(ValueError, match="optimize_level"):
         runtime.set_memory(optimize_level="O7")
-    with pytest.raises(ValueError, match="max_size"):
+    with pytest.raises(ValueError, match="max_device_memory"):
         ms.set_context(max_device_memory="much")
     ms.set_context(max_device_memory="512GB")
     assert ms.get_context("max_device_memory") == "512GB"

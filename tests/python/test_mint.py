@@ -156,3 +156,31 @@ def test_sgd_steps_and_groups():
     assert np.allclose(second.asnumpy(), [1 - 0.25 * 1.5, 2 - 0.25 * 2])
     with pytest.raises(NotImplementedError, match="maximize"):
         mint.optim.SGD([first], 0.1, maximize=True)
+
+
+@pytest.mark.parametrize(
+    ("make", "argument"),
+    [
+        (lambda: mint.nn.Linear(0, 4), "in_features"),
+        (lambda: mint.nn.Linear(4, 0), "out_features"),
+        (lambda: mint.nn.Conv1d(0, 4, 3), "in_channels"),
+        (lambda: mint.nn.Conv2d(4, 0, 3), "out_channels"),
+        (lambda: mint.nn.Conv2d(4, 4, 3, groups=0), "groups"),
+        (lambda: mint.nn.Conv3d(4, 4, (3, 0, 3)), "kernel_size"),
+        (lambda: mint.nn.ConvTranspose2d(4, 4, 0), "kernel_size"),
+        (lambda: mint.nn.Embedding(0, 4), "num_embeddings"),
+        (lambda: mint.nn.BatchNorm2d(0), "num_features"),
+        (lambda: mint.nn.LayerNorm(0), "normalized_shape"),
+        (lambda: mint.nn.GroupNorm(0, 4), "num_groups"),
+        (lambda: mint.nn.GroupNorm(2, 0), "num_channels"),
+        (lambda: mint.nn.PReLU(0), "num_parameters"),
+    ],
+)
+def test_sizes_of_layers_are_at_least_one(make, argument):
+    with pytest.raises(ValueError, match=rf"^\[\w+\] {argument} must be at least 1, got 0"):
+        make()
+
+
+def test_sizes_of_layers_are_ints():
+    with pytest.raises(TypeError, match=r"\[Linear\] in_features must be an int, got str"):
+        mint.nn.Linear("4", 4)

@@ -1,6 +1,8 @@
 """The names of the MindSpore API: signatures of the tables, meanings against NumPy."""
 
+import importlib
 import inspect
+import pkgutil
 from pathlib import Path
 
 import lamella.alias  # noqa: F401
@@ -83,6 +85,30 @@ def test_names_that_are_missing_are_named():
     with pytest.raises(ModuleNotFoundError, match="mindspore.no_such_module"):
         __import__("mindspore.no_such_module")
     assert not hasattr(Tensor, "no_such_method")
+
+
+def modules_of_the_alias():
+    import lamella.mindspore as package
+
+    rows = pkgutil.walk_packages(package.__path__, package.__name__ + ".")
+    names = [package.__name__, *(row.name for row in rows)]
+    return [name for name in names if not any(part.startswith("_") for part in name.split("."))]
+
+
+@pytest.mark.parametrize("name", modules_of_the_alias())
+def test_every_module_says_what_it_does_not_have(name):
+    module = importlib.import_module(name)
+    said = r"^mindspore(\.\w+)*\.no_such_name is not provided by Lamella"
+    with pytest.raises(AttributeError, match=said):
+        module.no_such_name  # noqa: B018
+    assert not hasattr(module, "__no_such_name__")
+
+
+def test_missing_names_that_are_close_to_others():
+    with pytest.raises(AttributeError, match="close to it: .*Tensor"):
+        ms.common.Tensr  # noqa: B018
+    with pytest.raises(AttributeError, match="close to it: .*relu"):
+        ops.rellu  # noqa: B018
 
 
 A = np.random.default_rng(0).normal(size=(3, 4)).astype(np.float32)
@@ -199,6 +225,21 @@ def test_context():
     ms.set_context(mode=ms.PYNATIVE_MODE)
     with pytest.raises(ValueError, match="no_such"):
         ms.set_context(no_such=1)
+
+
+@pytest.mark.parametrize("refused", [{"device_target": "TPU"}, {"no_such": 1}, {"mode": 7},
+                                     {"max_device_memory": "much"}])  # fmt: skip
+def test_a_context_that_is_refused_changes_nothing(refused):
+    given = {"mode": ms.GRAPH_MODE, "pynative_synchronize": True, "device_id": 3} | refused
+    for ordered in (given, dict(reversed(given.items()))):
+        with pytest.raises(ValueError, match=r"\[set_context\]"):
+            ms.set_context(**ordered)
+        assert ms.get_context("mode") == ms.PYNATIVE_MODE
+        assert ms.get_context("device_id") == 0
+        assert ms.get_context("device_target") == "CPU"
+    with pytest.raises(ValueError, match="no_such"):
+        ms.set_auto_parallel_context(device_num=8, no_such=1)
+    assert ms.get_auto_parallel_context("device_num") == 1
 
 
 def test_random_repeats_under_a_seed():

@@ -1,8 +1,13 @@
 // Gradients against closed forms and finite differences.
 #include "lamella/transform/grad.h"
 
+#include <optional>
+#include <thread>
+
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "lamella/ir/window.h"
 #include "lamella/ops/functions.h"
 #include "lamella/ops/tensor_operators.h"
 #include "lamella/runtime/counters.h"
@@ -44,6 +49,65 @@ TEST(Grad, WhatDoesNotDependHasZeros) {
   const Tensor wrt[] = {unused};
   EXPECT_EQ(grad([&] { return ops::sum(x * x); }, wrt)[0].to_vector<double>(),
             (std::vector<double>{0, 0, 0}));
+}
+
+TEST(Vjp, RunsOnceAndPullsBackAsOftenAsAsked) {
+  const Tensor x = doubles({2}, {1, 2}), y = doubles({2}, {3, 4});
+  const Tensor wrt[] = {x, y};
+  int runs = 0;
+  const auto [values, pull_back] = vjp(
+      [&] {
+        ++runs;
+        return std::vector{x * y, ops::sum(x * x)};
+      },
+      wrt);
+  EXPECT_EQ(values[0].to_vector<double>(), (std::vector<double>{3, 8}));
+  const Tensor directions[] = {doubles({2}, {10, 100}), Tensor()};
+  const Tensor others[] = {Tensor(), doubles({}, {1})};
+  for (int i = 0; i < 2; ++i) {
+    const auto gradients = pull_back(directions);
+    EXPECT_EQ(gradients[0].to_vector<double>(), (std::vector<double>{30, 400}));
+    EXPECT_EQ(gradients[1].to_vector<double>(), (std::vector<double>{10, 200}));
+    const auto of_the_sum = pull_back(others);
+    EXPECT_EQ(of_the_sum[0].to_vector<double>(), (std::vector<double>{2, 4}));
+    EXPECT_EQ(of_the_sum[1].to_vector<double>(), (std::vector<double>{0, 0}));
+  }
+  EXPECT_EQ(runs, 1);
+}
+
+TEST(Vjp, IsDifferentiatedLikeAnyProgram) {
+  const Tensor x = doubles({2}, {1, 2}), one = doubles({2}, {1, 1});
+  const Tensor wrt[] = {x};
+  const auto second = grad(
+      [&] {
+        const auto [values, pull_back] = vjp([&] { return std::vector{x * x * x}; }, wrt);
+        return ops::sum(pull_back(std::vector{one})[0]);
+      },
+      wrt);
+  EXPECT_EQ(second[0].to_vector<double>(), (std::vector<double>{6, 12}));
+}
+
+TEST(Vjp, OutlivesTheWindowAndTheThreadThatRanIt) {
+  const Tensor x = doubles({2}, {1, 2}), one = doubles({2}, {1, 1});
+  std::optional<Pullback> pull_back;
+  std::thread([&] {
+    const Tensor wrt[] = {x};
+    pull_back = vjp([&] { return std::vector{x * x * x}; }, wrt).pullback;
+    Window::of_thread().flush();
+  }).join();
+  EXPECT_EQ((*pull_back)(std::vector{one})[0].to_vector<double>(), (std::vector<double>{3, 12}));
+}
+
+TEST(Vjp, CotangentsHaveTheTypesOfTheResults) {
+  const Tensor x = doubles({2}, {1, 2});
+  const Tensor wrt[] = {x};
+  const Pullback pull_back = vjp([&] { return std::vector{x * x}; }, wrt).pullback;
+  const auto another_shape = [&] { pull_back(std::vector{doubles({3}, {1, 1, 1})}); };
+  EXPECT_THAT(another_shape,
+              testing::ThrowsMessage<Error>(testing::HasSubstr("f64[2] like it, got f64[3]")));
+  const auto another_number = [&] { pull_back({}); };
+  EXPECT_THAT(another_number,
+              testing::ThrowsMessage<Error>(testing::HasSubstr("returned 1 tensors")));
 }
 
 TEST(Grad, StopsWhereItIsTold) {

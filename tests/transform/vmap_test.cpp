@@ -296,6 +296,7 @@ TEST(Vmap, SaysWhichTensorDoesNotFit) {
               HasSubstr("in_axes has 3 axes for 2 tensors"));
   EXPECT_THAT(message_of([&] { vmap(sum, {x, y}, {kNotBatched}); }),
               HasSubstr("at least one must have an axis"));
+  EXPECT_THAT(message_of([&] { vmap(sum, {}); }), HasSubstr("there is no tensor"));
   const ExampleFunction no_axis = [](const Tensors& e) {
     return ExampleResult{.tensors = {e[0]}, .out_axes = {kNotBatched}};
   };

@@ -4,17 +4,7 @@ from lamella import Tensor
 from lamella.amp import DynamicLossScaleManager, FixedLossScaleManager, LossScaleManager
 from lamella.amp import build_train_network as build_train_network
 from lamella.autodiff import grad, value_and_grad, vjp
-from lamella.context import (
-    GRAPH_MODE,
-    PYNATIVE_MODE,
-    ParallelMode,
-    get_auto_parallel_context,
-    get_context,
-    reset_auto_parallel_context,
-    set_auto_parallel_context,
-    set_context,
-    set_device,
-)
+from lamella.context import *
 from lamella.jit import JitConfig, jit, jit_class, ms_class, ms_function
 from lamella.mindspore import (
     amp,
@@ -33,24 +23,11 @@ from lamella.mindspore import (
 from lamella.mindspore.common import dtype
 from lamella.mindspore.common.dtype import *
 from lamella.mindspore.common.tensor import from_numpy, is_tensor, tensor
-from lamella.names import missing
+from lamella.names import say_what_is_missing as _say_what_is_missing
 from lamella.nn.parameter import Parameter, ParameterTuple
 from lamella.profiler import Profiler
 from lamella.random import get_seed, set_seed
-from lamella.runtime import (
-    empty_cache,
-    max_memory_allocated,
-    max_memory_reserved,
-    memory_allocated,
-    memory_reserved,
-    memory_stats,
-    memory_summary,
-    reset_max_memory_allocated,
-    reset_max_memory_reserved,
-    reset_peak_memory_stats,
-    set_memory,
-    synchronize,
-)
+from lamella.runtime import *
 from lamella.train import (
     Callback,
     CheckpointConfig,
@@ -78,4 +55,4 @@ def run_check():
     print(f"Lamella computes 1 + 1 = {result[0]}: the installation works.")
 
 
-__getattr__ = missing(__name__, lambda: globals())
+_say_what_is_missing(__name__)

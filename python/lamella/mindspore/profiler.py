@@ -1,6 +1,5 @@
 """mindspore.profiler."""
 
-from lamella.names import missing
 from lamella.profiler import (
     AicoreMetrics,
     ExportType,
@@ -13,5 +12,3 @@ from lamella.profiler import (
     schedule,
     tensorboard_trace_handler,
 )
-
-__getattr__ = missing(__name__, lambda: globals())

@@ -1,6 +1,7 @@
 """Layers with the arguments MindSpore gives them."""
 
 from lamella import _native
+from lamella._arguments import number_of
 from lamella.nn.cell import Cell, layer
 
 _nn = _native.nn
@@ -252,7 +253,7 @@ class Dropout(_nn.Dropout):
     """
 
     def __init__(self, keep_prob=0.5, p=None, dtype=_native.float32):
-        p = 1 - keep_prob if p is None else p
+        p = 1 - number_of("Dropout", "keep_prob", keep_prob) if p is None else p
         super().__init__(p)
         self.__dict__.update(p=p, keep_prob=1 - p)
 

@@ -3,6 +3,7 @@
 import functools
 
 from lamella import _native
+from lamella._arguments import items_of
 from lamella._native import Tensor
 from lamella.nn.cell import _is_native, layer
 
@@ -63,6 +64,9 @@ OptimizerBase.gradients_centralization = lambda self, gradients: gradients
 OptimizerBase.global_step = property(lambda self: Tensor(self._step, _native.int32))
 
 
+_ACCEPTED = "parameters, or groups of them as dictionaries"
+
+
 def _listed(params):
     listed = list(params)
     return listed, bool(listed) and isinstance(listed[0], dict)
@@ -83,7 +87,7 @@ def _made(kind):
 
     @functools.wraps(made)
     def __init__(self, params, *args, **kwargs):  # noqa: N807
-        params = list(params)
+        params = items_of(type(self).__name__, "params", params, _ACCEPTED)
         made(self, params, *args, **kwargs)
         self.__dict__["_made_with"] = ((params, *args), kwargs)
 
@@ -101,6 +105,7 @@ class Optimizer(_nn.Optimizer):
     """
 
     def __init__(self, learning_rate, parameters, weight_decay=0.0, loss_scale=1.0):
+        parameters = items_of(type(self).__name__, "parameters", parameters, _ACCEPTED)
         listed, grouped = _listed(parameters)
         super().__init__(learning_rate, listed, weight_decay, loss_scale)
         self.__dict__["_made_with"] = ((learning_rate, listed, weight_decay, loss_scale), {})
@@ -326,9 +331,7 @@ class PolynomialDecayLR(_nn.PolynomialDecayLR):
     def __init__(
         self, learning_rate, end_learning_rate, decay_steps, power, update_decay_steps=False
     ):
-        super().__init__(
-            learning_rate, end_learning_rate, decay_steps, float(power), update_decay_steps
-        )
+        super().__init__(learning_rate, end_learning_rate, decay_steps, power, update_decay_steps)
 
 
 @layer

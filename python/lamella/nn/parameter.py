@@ -3,6 +3,7 @@
 import copy
 
 from lamella import _native
+from lamella._arguments import items_of, require
 from lamella._native import Tensor
 
 
@@ -19,6 +20,7 @@ class Parameter(_native.nn.Parameter):
         storage_format="",
         device=None,
     ):
+        require("Parameter", "name", name, (str, type(None)), "a str or None")
         if isinstance(default_input, float):
             default_input = Tensor(default_input, _native.float32)
         elif isinstance(default_input, int) and not isinstance(default_input, bool):
@@ -85,7 +87,7 @@ class ParameterTuple(tuple):
     """Parameters in order; names must differ."""
 
     def __new__(cls, iterable):
-        parameters = tuple(iterable)
+        parameters = tuple(items_of("ParameterTuple", "iterable", iterable, "parameters"))
         for parameter in parameters:
             if not isinstance(parameter, Parameter):
                 kind = type(parameter).__name__

@@ -14,6 +14,3 @@ from lamella.amp import (
     get_black_list,
     get_white_list,
 )
-from lamella.names import missing
-
-__getattr__ = missing(__name__, lambda: globals())

@@ -1,7 +1,6 @@
 """mindspore.mint.optim: optimizers with the names and defaults of torch's."""
 
 from lamella import _native
-from lamella.names import missing
 from lamella.nn.optimizers import SGD as _SGD
 from lamella.nn.optimizers import _made
 
@@ -44,8 +43,7 @@ class SGD(_SGD):
         maximize=False,
     ):
         super().__init__(
-            _groups(params, "SGD", maximize), lr, float(momentum), float(dampening),
-            float(weight_decay), nesterov,
+            _groups(params, "SGD", maximize), lr, momentum, dampening, weight_decay, nesterov,
         )  # fmt: skip
 
 
@@ -62,6 +60,8 @@ def _adam(name, decay, decoupled, says):
         maximize=False,
     ):
         groups = _groups(params, name, maximize)
+        if not isinstance(betas, (tuple, list)) or len(betas) != 2:
+            raise TypeError(f"[{name}] betas must be two numbers, got {betas!r}")
         _AdamW.__init__(self, groups, lr, betas[0], betas[1], eps, weight_decay, decoupled, amsgrad)
         self.__dict__["is_group"] = True
 
@@ -76,5 +76,3 @@ def _adam(name, decay, decoupled, says):
 
 Adam = _adam("Adam", 0.0, False, "with weight decay added to the gradient")
 AdamW = _adam("AdamW", 0.01, True, "with weight decay beside the step")
-
-__getattr__ = missing(__name__, lambda: ["Adam", "AdamW", "SGD"])

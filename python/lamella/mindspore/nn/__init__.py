@@ -1,7 +1,6 @@
 """mindspore.nn."""
 
 from lamella.amp import DynamicLossScaleUpdateCell, FixedLossScaleUpdateCell
-from lamella.names import missing
 from lamella.nn.cell import Cell
 from lamella.nn.containers import CellDict, CellList, SequentialCell
 from lamella.nn.layers import *
@@ -16,5 +15,3 @@ from lamella.train import (
     WithEvalCell,
     WithLossCell,
 )
-
-__getattr__ = missing(__name__, lambda: globals())

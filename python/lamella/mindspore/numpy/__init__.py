@@ -6,7 +6,6 @@ from lamella import _native
 from lamella._native import Tensor
 from lamella.mindspore.numpy import _functions
 from lamella.mindspore.numpy._functions import *
-from lamella.names import missing
 
 bool_ = _native.bool_
 int8, int16, int64 = _native.int8, _native.int16, _native.int64
@@ -18,5 +17,3 @@ float32 = float_ = _native.float32
 pi, inf, nan = math.pi, math.inf, math.nan
 PINF, NINF = math.inf, -math.inf
 newaxis = None
-
-__getattr__ = missing(__name__, lambda: _functions.__all__)

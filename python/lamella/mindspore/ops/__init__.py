@@ -8,7 +8,6 @@ from lamella.mindspore.ops._functions import *
 from lamella.mindspore.ops._primitives import *
 from lamella.mindspore.ops.composite import HyperMap, Map, MultitypeFuncGraph
 from lamella.mindspore.ops.loops import ForiLoop, Scan, WhileLoop
-from lamella.names import missing
 from lamella.profiler import Profiler
 from lamella.vectorize import vmap
 
@@ -51,11 +50,3 @@ def _instances():
 
 
 globals().update(_instances())
-
-
-def __getattr__(name):
-    if name in ("operations", "functional", "composite", "primitive", "function"):
-        import importlib
-
-        return importlib.import_module(f"{__name__}.{name}")
-    return missing(__name__, lambda: [*_functions.__all__, *_primitives.__all__])(name)

@@ -1,25 +1,22 @@
 """Loops as primitives: unrolled in Python, or recorded once."""
 
-from lamella import control_flow
+from lamella import control_flow, structures
 from lamella.adapt import Primitive
 from lamella.mindspore.ops import _functions
 
 
-def _structured(function, *structures):
-    """function over tensors that stand at the same place of equal structures."""
-    first = structures[0]
-    if isinstance(first, (tuple, list)):
-        items = [_structured(function, *parts) for parts in zip(*structures, strict=True)]
-        return type(first)(items)
-    if isinstance(first, dict):
-        return {key: _structured(function, *(s[key] for s in structures)) for key in first}
-    return None if first is None else function(*structures)
-
-
-def _length(xs):
-    if isinstance(xs, dict):
-        xs = list(xs.values())
-    return _length(xs[0]) if isinstance(xs, (tuple, list)) else xs.shape[0]
+def _turns(sequences, length):
+    """How often the body of a scan runs."""
+    turns = {x.shape[0] if x.shape else None for x in sequences}
+    if length is not None:
+        turns.add(length)
+    if not turns:
+        raise ValueError("[Scan] a length is needed where xs holds no tensor")
+    if len(turns) > 1 or None in turns:
+        shapes = ", ".join(str(x.shape) for x in sequences)
+        given = "" if length is None else f" and a length of {length}"
+        raise ValueError(f"[Scan] sequences of shapes {shapes}{given} do not fit each other")
+    return turns.pop()
 
 
 class Scan(Primitive):
@@ -31,18 +28,19 @@ class Scan(Primitive):
     def __call__(self, loop_func, init, xs, length=None, unroll=True):
         if not unroll:
             return control_flow.scan(loop_func, init, xs, length)
-        turns = length if xs is None else _length(xs)
-        if turns is None:
-            raise ValueError("[Scan] a length is needed where xs is None")
-        if length is not None and xs is not None and length != turns:
-            raise ValueError(f"[Scan] a sequence of {turns} does not fit a length of {length}")
+        sequences, structure = structures.flat(xs, "Scan")
+        turns = _turns(sequences, length)
         if turns == 0:
             return control_flow.scan(loop_func, init, xs, length)
-        carry, stacked = init, []
+        carry, rows = init, []
         for i in range(turns):
-            carry, y = loop_func(carry, _structured(lambda x, i=i: x[i], xs))
-            stacked.append(y)
-        return carry, _structured(lambda *ys: _functions.stack(list(ys), 0), *stacked)
+            carry, y = loop_func(carry, structures.restore(structure, [x[i] for x in sequences]))
+            row, y_structure = structures.flat(y, "Scan")
+            rows.append(row)
+        columns = zip(*rows, strict=True)
+        return carry, structures.restore(
+            y_structure, [_functions.stack(list(each), 0) for each in columns]
+        )
 
 
 class ForiLoop(Primitive):

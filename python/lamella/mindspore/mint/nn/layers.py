@@ -4,11 +4,22 @@ import inspect
 import math
 
 from lamella import _native
+from lamella._arguments import number_of
 from lamella.mindspore.mint.nn import functional as F
 from lamella.nn.cell import Cell, layer
 from lamella.nn.initializers import initializer
 from lamella.nn.layers import Identity
 from lamella.nn.parameter import Parameter
+
+
+def _check_sizes(layer, **sizes):
+    """Raises unless all are ints of at least 1."""
+    for argument, size in sizes.items():
+        if not isinstance(size, int) or isinstance(size, bool):
+            kind = type(size).__name__
+            raise TypeError(f"[{layer}] {argument} must be an int, got {kind}")
+        if size < 1:
+            raise ValueError(f"[{layer}] {argument} must be at least 1, got {size}")
 
 
 def _made(shape, init, dtype, bound=None):
@@ -30,6 +41,7 @@ class Linear(Cell):
         self, in_features, out_features, bias=True, weight_init=None, bias_init=None, dtype=None
     ):
         super().__init__()
+        _check_sizes("Linear", in_features=in_features, out_features=out_features)
         self.in_features, self.out_features = in_features, out_features
         bound = 1 / math.sqrt(in_features)
         self.weight = _made((out_features, in_features), weight_init, dtype, bound)
@@ -58,6 +70,7 @@ class _Convolution(Cell):
             raise NotImplementedError(
                 f"[{name}] padding_mode must be 'zeros', got {padding_mode!r}"
             )
+        _check_sizes(name, in_channels=in_channels, out_channels=out_channels, groups=groups)
         if in_channels % groups or out_channels % groups:
             raise ValueError(
                 f"[{name}] in_channels {in_channels} and out_channels {out_channels} must divide "
@@ -65,6 +78,8 @@ class _Convolution(Cell):
             )
         kernel = tuple(kernel_size) if isinstance(kernel_size, (tuple, list)) else (kernel_size,)
         kernel = kernel * rank if len(kernel) == 1 else kernel
+        for size in kernel:
+            _check_sizes(name, kernel_size=size)
         self.in_channels, self.out_channels, self.kernel_size = in_channels, out_channels, kernel
         self.stride, self.padding, self.dilation, self.groups = stride, padding, dilation, groups
         shape = self._weight_shape(kernel)
@@ -181,6 +196,7 @@ class Embedding(Cell):
             raise NotImplementedError(
                 "[Embedding] max_norm and scale_grad_by_freq are not provided"
             )
+        _check_sizes("Embedding", num_embeddings=num_embeddings, embedding_dim=embedding_dim)
         self.num_embeddings, self.embedding_dim = num_embeddings, embedding_dim
         self.padding_idx = padding_idx
         if _weight is None:
@@ -213,6 +229,7 @@ class _BatchNorm(Cell):
         super().__init__()
         if momentum is None:
             raise NotImplementedError(f"[{type(self).__name__}] momentum must be a number")
+        _check_sizes(type(self).__name__, num_features=num_features)
         self.num_features, self.eps, self.momentum = num_features, eps, momentum
         self.affine, self.track_running_stats = affine, track_running_stats
         shape = (num_features,)
@@ -271,6 +288,8 @@ class LayerNorm(Cell):
         super().__init__()
         shape = normalized_shape
         shape = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
+        for size in shape:
+            _check_sizes("LayerNorm", normalized_shape=size)
         self.normalized_shape, self.eps = shape, eps
         self.weight = _made(shape, "ones", dtype) if elementwise_affine else None
         self.bias = _made(shape, "zeros", dtype) if elementwise_affine and bias else None
@@ -285,6 +304,7 @@ class GroupNorm(Cell):
 
     def __init__(self, num_groups, num_channels, eps=1e-05, affine=True, dtype=None):
         super().__init__()
+        _check_sizes("GroupNorm", num_groups=num_groups, num_channels=num_channels)
         if num_channels % num_groups:
             raise ValueError(
                 f"[GroupNorm] {num_channels} channels do not divide into {num_groups} groups"
@@ -303,6 +323,8 @@ class PReLU(Cell):
 
     def __init__(self, num_parameters=1, init=0.25, dtype=None):
         super().__init__()
+        _check_sizes("PReLU", num_parameters=num_parameters)
+        init = number_of("PReLU", "init", init)
         self.num_parameters = num_parameters
         self.weight = _made((num_parameters,), init, dtype)
 
@@ -316,6 +338,7 @@ class Dropout(Cell):
 
     def __init__(self, p=0.5, inplace=False):
         super().__init__()
+        p = number_of(type(self).__name__, "p", p)
         if not 0 <= p <= 1:
             raise ValueError(f"[{type(self).__name__}] p must be in [0, 1], got {p}")
         self.p, self.inplace = p, inplace
