@@ -357,13 +357,13 @@ class Guards:
 
     def _look_at_elements(self, value, name, compared):
         if isinstance(value, dict):
-            items = {key: f"{name}[{key!r}]" for key in value} if len(value) else {}
             if not compared:
                 self._add("length", value, None, None, len(value), name)
-            for key, described in items.items():
+            for key in value:
+                item, described = dict.__getitem__(value, key), f"{name}[{key!r}]"
                 if not compared:
-                    self._add("item", value, key, dict.__getitem__(value, key), 0, described)
-                self._visit(dict.__getitem__(value, key), described, compared)
+                    self._add("item", value, key, item, 0, described)
+                self._visit(item, described, compared)
             return
         items = list(value)
         if isinstance(value, list) and not compared:
