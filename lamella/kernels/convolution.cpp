@@ -259,6 +259,7 @@ void convolution_backward_data(const TensorView& dy, const TensorView& weight, c
     return convolution_backward_data_native(problem, dy, weight, dx);
   }
   DataGradient gradient(problem, dy, weight, dx);
+  if (gradient.copied_bytes() == 0) return gradient.run(scratch);
   ScratchParts parts(scratch, gradient.copied_bytes() + gradient.inner_bytes());
   gradient.dy.read(parts);
   gradient.weight.read(parts);

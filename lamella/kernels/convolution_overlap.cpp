@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "lamella/base/parallel.h"
+#include "lamella/base/remark.h"
 #include "lamella/kernels/convolution_problem.h"
 #include "lamella/kernels/matmul.h"
 #include "lamella/kernels/vectorized.h"
@@ -123,6 +124,14 @@ class OverlapGradient {
   int64_t bytes() const { return weight_bytes() + thread_count() * thread_bytes(); }
 
   void run(const TensorView& weight, Scratch scratch) const {
+    remark([&] {
+      return fmt::format(
+          "own kernel: for each of {} images and {} rows at a time the product [{},{}] by [{},{}], "
+          "whose rows are added where they overlap",
+          problem_.batch, geometry_.block_rows, geometry_.block_rows * problem_.out[1],
+          problem_.out_channels, problem_.out_channels, geometry_.columns);
+    });
+    const RemarkPause silence;  // of the products
     ScratchParts parts(scratch, bytes());
     auto* arranged = static_cast<float*>(parts.take(weight_bytes()));
     arrange_weights(problem_, geometry_, weight, arranged);

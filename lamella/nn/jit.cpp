@@ -15,6 +15,8 @@ namespace {
 constexpr size_t kMostVariants = 16;
 // After so many calls that could not be kept no more are followed.
 constexpr int kMostFailures = 3;
+// And after so many in a row of which none was repeated.
+constexpr int kMostFollowed = 32;
 
 // What a call gives back in one place.
 struct Returned {
@@ -84,13 +86,22 @@ std::vector<Tensor> Jit::operator()(const std::vector<Tensor>& arguments) {
     std::vector<Ref<Storage>> storages;
     storages.reserve(arguments.size());
     for (const Tensor& argument : arguments) storages.push_back(argument.storage());
-    if (!variants_.front()->trace->takes(storages)) return function_(arguments);
-    return variants_.front()->replay(arguments, storages);
+    // What the replay calls may call this function again, and drop the variant.
+    const std::shared_ptr<Variant> kept = variants_.front();
+    if (!kept->trace->takes(storages)) return function_(arguments);
+    followed_ = 0;
+    return kept->replay(arguments, storages);
   }
   return failures_ < kMostFailures ? follow(arguments) : function_(arguments);
 }
 
 std::vector<Tensor> Jit::follow(const std::vector<Tensor>& arguments) {
+  if (++followed_ > kMostFollowed) {
+    failures_ = kMostFailures - 1;
+    give_up("its calls do not repeat: arguments or cells change from call to call",
+            current_call_site());
+    return function_(arguments);
+  }
   auto variant = std::make_shared<Variant>(Variant{.circumstances = Circumstances(arguments)});
   Tracer tracer(arguments, current_call_site);
   std::vector<Tensor> results = function_(arguments);

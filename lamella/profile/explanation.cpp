@@ -1,30 +1,51 @@
 #include "lamella/profile/explanation.h"
 
 #include <algorithm>
-#include <memory>
+#include <chrono>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <set>
 
 #include <fmt/ranges.h>
 
 #include "lamella/base/error.h"
+#include "lamella/base/remark.h"
 #include "lamella/ir/window.h"
+#include "lamella/runtime/launch_listener.h"
 
 namespace lamella::profile {
+
+// Launches are told apart by what is told of them.
+struct Explainer::State {
+  struct Entry {
+    ExplainedLaunch launch;
+    std::set<const LaunchPart*> graphs;  // those it ran in
+  };
+
+  explicit State(std::string of) : layer(std::move(of)) {}
+
+  const std::string layer;
+  std::mutex mutex;
+  std::map<std::string, Entry> entries;
+};
 
 namespace {
 
 using Clock = std::chrono::steady_clock;
+using State = Explainer::State;
 
 // A launch that runs on this thread.
 struct Running {
-  std::pair<const LaunchPart*, size_t> key;
-  bool concerns;
-  Clock::time_point start;
-  double inside = 0;                        // seconds of launches inside
-  std::unique_ptr<RemarkListener> remarks;  // at the first run
-  std::unique_ptr<RemarkPause> silence;     // at later ones, which may be inside a first run
+  std::shared_ptr<State> state;   // null: nobody asked for it
+  State::Entry* entry = nullptr;  // null: it is of another layer
+  bool first = false;             // in its graph
+  Clock::time_point start = {};
+  double inside = 0;                      // seconds of launches inside
+  std::optional<RemarkListener> remarks;  // at the entry's first run
+  std::optional<RemarkPause> silence;     // at others, which may be inside a first run
 };
-
-thread_local std::vector<Running> running;
 
 bool lies_in(std::string_view layer, std::string_view outer) {
   return outer.empty() || layer == outer ||
@@ -38,18 +59,6 @@ std::string layer_of(const Node& node) {
 
 void add_once(std::vector<std::string>& all, std::string text) {
   if (std::find(all.begin(), all.end(), text) == all.end()) all.push_back(std::move(text));
-}
-
-bool do_the_same(const ExplainedLaunch& a, const ExplainedLaunch& b) {
-  return a.layers == b.layers && a.operations == b.operations && a.phase == b.phase &&
-         a.remarks == b.remarks && a.flops == b.flops && a.bytes == b.bytes;
-}
-
-void add(ExplainedLaunch& sum, const ExplainedLaunch& launch) {
-  sum.runs += launch.runs;
-  sum.first_runs += launch.first_runs;
-  sum.first_seconds += launch.first_seconds;
-  sum.later_seconds += launch.later_seconds;
 }
 
 // "12.3 M"
@@ -88,10 +97,105 @@ std::string how_well(const ExplainedLaunch& launch, const PeakRates& peak) {
   return text;
 }
 
+bool concerns(const State& state, const LaunchEvent& event) {
+  return state.layer.empty() ||
+         std::any_of(event.parts.begin(), event.parts.end(), [&](const LaunchPart& part) {
+           return lies_in(layer_of(event.operation(part)), state.layer);
+         });
+}
+
+ExplainedLaunch described(const LaunchEvent& event) {
+  ExplainedLaunch launch;
+  for (const LaunchPart& part : event.parts) {
+    const Node& operation = event.operation(part);
+    add_once(launch.layers, layer_of(operation));
+    add_once(launch.operations, std::string(operation.op().name()));
+    add_once(launch.phases, name(operation.provenance().phase));
+    launch.flops += part.flops;
+  }
+  launch.bytes = static_cast<double>(event.bytes);
+  return launch;
+}
+
+// The listener lives as long as the process; what it hears goes to the explainer of the moment.
+class Ear final : public LaunchListener {
+ public:
+  static Ear& instance() {
+    static Ear& ear = *new Ear;
+    return ear;
+  }
+
+  void listen_for(std::shared_ptr<State> state) {
+    const std::lock_guard lock(mutex_);
+    state_ = std::move(state);
+  }
+
+  void begin(const LaunchEvent& event) noexcept override {
+    std::deque<Running>& all = running();
+    Running& launch = all.emplace_back();
+    {
+      const std::lock_guard lock(mutex_);
+      launch.state = state_;
+    }
+    if (launch.state && concerns(*launch.state, event)) {
+      ExplainedLaunch told = described(event);
+      const std::string key = fmt::format(
+          "{} {} {} {} {} {}", fmt::join(told.layers, ","), fmt::join(told.operations, ","),
+          fmt::join(told.phases, ","), told.flops, told.bytes, all.size() > 1);
+      const std::lock_guard lock(launch.state->mutex);
+      const auto [entry, fresh] = launch.state->entries.try_emplace(key);
+      launch.entry = &entry->second;
+      launch.first = launch.entry->graphs.insert(event.parts.data()).second;
+      if (fresh) {
+        launch.entry->launch = std::move(told);
+        launch.remarks.emplace();
+      }
+    }
+    if (!launch.remarks) launch.silence.emplace();
+    launch.start = Clock::now();
+  }
+
+  void end() noexcept override {
+    const auto now = Clock::now();
+    std::deque<Running>& all = running();
+    if (all.empty()) return;  // begun before it listened
+    Running& launch = all.back();
+    const double seconds = std::chrono::duration<double>(now - launch.start).count();
+    if (launch.entry != nullptr) add(launch, seconds);
+    all.pop_back();
+    if (!all.empty()) all.back().inside += seconds;
+  }
+
+  void arena(const Allocation&, FunctionRef<std::vector<ArenaShare>()>) noexcept override {}
+
+ private:
+  // Launches of this thread, each inside the one before.
+  static std::deque<Running>& running() {
+    thread_local std::deque<Running> all;
+    return all;
+  }
+
+  static void add(const Running& launch, double seconds) {
+    const std::lock_guard lock(launch.state->mutex);
+    ExplainedLaunch& sum = launch.entry->launch;
+    if (launch.remarks) sum.remarks = launch.remarks->remarks();
+    (launch.first ? sum.first_seconds : sum.later_seconds) += seconds - launch.inside;
+    sum.first_runs += launch.first ? 1 : 0;
+    ++sum.runs;
+  }
+
+  std::mutex mutex_;
+  std::shared_ptr<State> state_;
+};
+
 }  // namespace
 
+Explainer::Explainer(std::string layer) : state_(std::make_shared<State>(std::move(layer))) {}
+
 Explainer::~Explainer() {
-  if (listening_) set_launch_listener(nullptr);
+  if (!listening_) return;
+  set_launch_listener(nullptr);
+  Ear::instance().listen_for(nullptr);
 }
 
 void Explainer::start() {
@@ -100,89 +204,29 @@ void Explainer::start() {
     fail(ErrorKind::Value, "[explain] a profiler or another explanation is running");
   }
   Window::of_thread().flush();  // work is found where it was asked for
-  set_launch_listener(this);
+  Ear::instance().listen_for(state_);
+  set_launch_listener(&Ear::instance());
   listening_ = true;
 }
 
 void Explainer::stop() {
   if (!listening_) return;
   listening_ = false;
-  try {
-    Window::of_thread().flush();
-  } catch (...) {
-    set_launch_listener(nullptr);
-    throw;
-  }
-  set_launch_listener(nullptr);
-}
-
-bool Explainer::concerns(const LaunchEvent& event) const {
-  return layer_.empty() ||
-         std::any_of(event.parts.begin(), event.parts.end(), [&](const LaunchPart& part) {
-           return lies_in(layer_of(event.operation(part)), layer_);
-         });
-}
-
-void Explainer::begin(const LaunchEvent& event) noexcept {
-  Running launch{.key = {event.parts.data(), event.parts.size()},
-                 .concerns = concerns(event),
-                 .start = {},
-                 .remarks = {},
-                 .silence = {}};
-  if (launch.concerns) {
-    const std::lock_guard lock(mutex_);
-    const auto [entry, fresh] = launches_.try_emplace(launch.key);
-    if (fresh) {
-      ExplainedLaunch& explained = entry->second;
-      for (const LaunchPart& part : event.parts) {
-        const Node& operation = event.operation(part);
-        add_once(explained.layers, layer_of(operation));
-        add_once(explained.operations, std::string(operation.op().name()));
-        explained.phase = operation.provenance().phase;
-        explained.flops += part.flops;
-      }
-      explained.bytes = static_cast<double>(event.bytes);
-      launch.remarks = std::make_unique<RemarkListener>();
+  const struct Silence {
+    ~Silence() {
+      set_launch_listener(nullptr);
+      Ear::instance().listen_for(nullptr);
     }
-  }
-  if (!launch.remarks) launch.silence = std::make_unique<RemarkPause>();
-  running.push_back(std::move(launch));
-  running.back().start = Clock::now();
-}
-
-void Explainer::end() noexcept {
-  const auto now = Clock::now();
-  if (running.empty()) return;  // begun before it listened
-  Running launch = std::move(running.back());
-  running.pop_back();
-  const double seconds = std::chrono::duration<double>(now - launch.start).count();
-  if (!running.empty()) running.back().inside += seconds;
-  if (!launch.concerns) return;
-  const std::lock_guard lock(mutex_);
-  ExplainedLaunch& explained = launches_[launch.key];
-  if (launch.remarks) {
-    explained.remarks = launch.remarks->remarks();
-  }
-  double& sum = explained.runs == 0 ? explained.first_seconds : explained.later_seconds;
-  sum += seconds - launch.inside;
-  ++explained.runs;
-  explained.first_runs = 1;
+  } at_the_end;
+  Window::of_thread().flush();
 }
 
 std::vector<ExplainedLaunch> Explainer::launches() const {
   std::vector<ExplainedLaunch> all;
   {
-    const std::lock_guard lock(mutex_);
-    for (const auto& [key, launch] : launches_) {
-      if (launch.runs == 0) continue;
-      const auto equal = std::find_if(all.begin(), all.end(), [&](const ExplainedLaunch& other) {
-        return do_the_same(launch, other);
-      });
-      if (equal == all.end()) {
-        all.push_back(launch);
-      } else {
-        add(*equal, launch);
-      }
+    const std::lock_guard lock(state_->mutex);
+    for (const auto& [key, entry] : state_->entries) {
+      if (entry.launch.runs > 0) all.push_back(entry.launch);
     }
   }
   std::stable_sort(all.begin(), all.end(), [](const ExplainedLaunch& a, const ExplainedLaunch& b) {
@@ -200,7 +244,7 @@ std::string explanation(const std::vector<ExplainedLaunch>& launches, const Peak
     std::vector<std::string> layers = launch.layers;
     std::erase(layers, "");
     text += fmt::format("{}{}{}: {}\n", fmt::join(layers, ", "), layers.empty() ? "" : ", ",
-                        name(launch.phase), fmt::join(launch.operations, ", "));
+                        fmt::join(launch.phases, " and "), fmt::join(launch.operations, ", "));
     const char* each = launch.runs == 1 ? "run, {:.3g} ms\n" : "runs, {:.3g} ms each\n";
     text += fmt::format("  {} ", launch.runs) +
             fmt::format(fmt::runtime(each), 1e3 * launch.mean_seconds());

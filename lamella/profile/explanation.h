@@ -2,25 +2,21 @@
 // the library's kernels, its arithmetic intensity, and the share of the machine's peak it reached.
 #pragma once
 
-#include <chrono>
-#include <map>
-#include <mutex>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "lamella/base/api.h"
-#include "lamella/base/remark.h"
-#include "lamella/runtime/launch_listener.h"
 #include "lamella/runtime/peak_rates.h"
 
 namespace lamella::profile {
 
-// The runs of one launch of a compiled graph, or of equal launches of several graphs.
+// The runs of launches that do the same work for the same layers, in one graph or in several.
 struct ExplainedLaunch {
   std::vector<std::string> layers;      // "backbone.conv1"; "" stands for none
   std::vector<std::string> operations;  // as the program called them, in order
-  Phase phase = Phase::Forward;
-  std::vector<std::string> remarks;  // programs and kernels, from the first run
+  std::vector<std::string> phases;      // "forward", "backward", "update"
+  std::vector<std::string> remarks;     // programs and kernels, from the first run
   int64_t runs = 0;
   int64_t first_runs = 0;  // of them the first in their graphs, which may compile what they need
   // Without the launches inside (the body of a loop).
@@ -37,12 +33,14 @@ struct ExplainedLaunch {
   }
 };
 
-// Listens to launches from start to stop. Instead of a profiler: one of both at a time.
-class LAMELLA_API Explainer final : public LaunchListener {
+// Hears the launches between start and stop, of all threads. Instead of a profiler: one of both at
+// a time.
+class LAMELLA_API Explainer {
  public:
   // Launches with an operation of this layer or of a layer in it; "" is all launches.
-  explicit Explainer(std::string layer) : layer_(std::move(layer)) {}
+  explicit Explainer(std::string layer);
   ~Explainer();
+  Explainer(const Explainer&) = delete;
 
   // Throws Value while something else listens.
   void start();
@@ -51,20 +49,11 @@ class LAMELLA_API Explainer final : public LaunchListener {
   // The costliest first.
   std::vector<ExplainedLaunch> launches() const;
 
-  void begin(const LaunchEvent& event) noexcept override;
-  void end() noexcept override;
-  void arena(const Allocation&, FunctionRef<std::vector<ArenaShare>()>) noexcept override {}
+  struct State;
 
  private:
-  bool concerns(const LaunchEvent& event) const;
-
-  // Launches are told apart by where their parts lie, which an instance keeps.
-  using Key = std::pair<const LaunchPart*, size_t>;
-
-  const std::string layer_;
+  std::shared_ptr<State> state_;  // also of the launches that still run
   bool listening_ = false;
-  mutable std::mutex mutex_;
-  std::map<Key, ExplainedLaunch> launches_;
 };
 
 // The launches as text, at most `count` of them.

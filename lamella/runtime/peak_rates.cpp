@@ -2,9 +2,10 @@
 
 #include <algorithm>
 #include <chrono>
+#include <memory>
+#include <new>
 #include <vector>
 
-#include "lamella/device/pool.h"
 #include "lamella/tile/builder.h"
 #include "lamella/tile/cpu/kernel.h"
 
@@ -17,15 +18,23 @@ namespace {
 constexpr int kRuns = 5;
 constexpr double kSeconds = 0.2;
 
+// Not of the pool, whose statistics are the program's.
+struct Free {
+  void operator()(void* memory) const { ::operator delete(memory, kAlignment); }
+  static constexpr std::align_val_t kAlignment{64};
+};
+using Memory = std::unique_ptr<void, Free>;
+Memory allocate(int64_t bytes) {
+  return Memory(::operator new(static_cast<size_t>(bytes), Free::kAlignment));
+}
+
 // The least seconds that a program takes over `count` float32 elements, from one buffer to another.
 double fastest_run(const tile::Program& program, int64_t count) {
   const Ref<const tile::Kernel> kernel = tile::compile(program, tile::native_instruction_set());
   const int64_t bytes = count * static_cast<int64_t>(sizeof(float));
-  const Ref<Allocation> from = cpu_pool().allocate(bytes, "a measurement of peak rates");
-  const Ref<Allocation> to = cpu_pool().allocate(bytes, "a measurement of peak rates");
-  std::fill_n(static_cast<float*>(from->data()), count, 0.5F);
-  const tile::Launch launch = {.extents = {count},
-                               .buffers = {{from->data(), {1}}, {to->data(), {1}}}};
+  const Memory from = allocate(bytes), to = allocate(bytes);
+  std::fill_n(static_cast<float*>(from.get()), count, 0.5F);
+  const tile::Launch launch = {.extents = {count}, .buffers = {{from.get(), {1}}, {to.get(), {1}}}};
   double least = 1e9, all = 0;
   for (int i = 0; i <= kRuns || all < kSeconds; ++i) {
     const auto start = std::chrono::steady_clock::now();
@@ -68,8 +77,9 @@ double peak_bytes() {
 
 }  // namespace
 
-PeakRates measure_peak_rates() {
-  return {.flops = peak_flops(), .bytes = peak_bytes()};
+const PeakRates& peak_rates() {
+  static const PeakRates rates = {.flops = peak_flops(), .bytes = peak_bytes()};
+  return rates;
 }
 
 }  // namespace lamella

@@ -10,7 +10,8 @@ struct PeakRates {
   double bytes = 0;  // a second, read and written together, of a copy that no cache holds
 };
 
-// Takes about half a second and 256 MiB, on all threads; the best of several measurements.
-LAMELLA_API PeakRates measure_peak_rates();
+// The best of several measurements on all threads, which take about half a second and 256 MiB
+// beside the memory pool; made once in a process.
+LAMELLA_API const PeakRates& peak_rates();
 
 }  // namespace lamella

@@ -28,6 +28,13 @@ def explain(arguments):
         print(explanation.text(arguments.count), end="")
 
 
+def _positive(text):
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"must be at least 1, got {number}")
+    return number
+
+
 def info(arguments):
     """Prints versions and sizes."""
     import numpy
@@ -51,7 +58,9 @@ def main(argv=None):
     explainer.add_argument(
         "--layer", default="", help="such as backbone.conv1; all if none is given"
     )
-    explainer.add_argument("--count", type=int, default=20, help="of launches shown, the costliest")
+    explainer.add_argument(
+        "--count", type=_positive, default=20, help="of launches shown, the costliest"
+    )
     explainer.add_argument("script")
     explainer.add_argument("arguments", nargs=argparse.REMAINDER)
     explainer.set_defaults(function=explain)

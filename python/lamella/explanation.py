@@ -28,12 +28,14 @@ class Explanation:
 
     def launches(self):
         """The launches of compiled graphs, the costliest first, as dictionaries: layers,
-        operations, phase, programs (text of tile programs and kernels), runs, seconds (of all),
-        seconds_a_run (less the first, which may compile), flops and bytes (of one run)."""
+        operations, phases, programs (text of tile programs and kernels), runs, seconds (of all),
+        seconds_a_run (less the first in each graph, which may compile, unless there are no others),
+        flops and bytes (of one run)."""
         return self._explainer.launches()
 
     def text(self, count=20):
-        """The `count` costliest launches, beside the machine's peaks, which are measured now."""
+        """The `count` costliest launches beside the machine's peaks, which are measured once in a
+        process. That of arithmetic is float32's."""
         return self._explainer.text(count)
 
     def __str__(self):

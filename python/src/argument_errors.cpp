@@ -25,6 +25,13 @@ bool refuses_arguments(std::string_view text) {
   return text.find("incompatible function arguments") != text.npos || text == "std::bad_cast";
 }
 
+// The number of positional arguments of a call. nanobind, which makes an object and then calls its
+// __init__, marks that call with the flag next to Python's own.
+size_t count_of(size_t flags) {
+  constexpr size_t kTrustedSelf = PY_VECTORCALL_ARGUMENTS_OFFSET >> 1;
+  return static_cast<size_t>(PyVectorcall_NARGS(flags & ~kTrustedSelf));
+}
+
 // Replaces the error that is set, if it is one of arguments.
 void explain(PyObject* function, PyObject* const* args, size_t count, PyObject* keywords) {
   if (!PyErr_ExceptionMatches(PyExc_TypeError) && !PyErr_ExceptionMatches(PyExc_RuntimeError)) {
@@ -57,7 +64,7 @@ template <size_t kWay>
 PyObject* call(PyObject* function, PyObject* const* args, size_t flags, PyObject* keywords) {
   PyObject* result = ways[kWay](function, args, flags, keywords);
   if (result == nullptr) {
-    explain(function, args, static_cast<size_t>(PyVectorcall_NARGS(flags)), keywords);
+    explain(function, args, count_of(flags), keywords);
   }
   return result;
 }
@@ -85,6 +92,15 @@ void explain_function(nb::handle function) {
   way = kCalls[static_cast<size_t>(place - ways.begin())];
 }
 
+// Whether an object is a class or a module of ours that lies below another one.
+bool is_own(nb::handle object) {
+  const bool is_class = PyType_Check(object.ptr()) != 0;
+  if (!is_class && PyModule_Check(object.ptr()) == 0) return false;
+  const char* attribute = is_class ? "__module__" : "__name__";
+  const auto name = nb::cast<std::string>(nb::str(nb::getattr(object, attribute, nb::none())));
+  return name.starts_with("lamella");
+}
+
 void explain_members(nb::handle owner) {
   const nb::object members = owner.attr("__dict__");
   for (nb::handle member : nb::list(members.attr("values")())) {
@@ -95,10 +111,8 @@ void explain_members(nb::handle owner) {
         const nb::object function = member.attr(accessor);
         if (is_bound(function)) explain_function(function);
       }
-    } else if (PyType_Check(member.ptr()) || PyModule_Check(member.ptr())) {
-      if (nb::hasattr(member, "__module__") || PyModule_Check(member.ptr())) {
-        explain_members(member);
-      }
+    } else if (is_own(member)) {
+      explain_members(member);
     }
   }
 }

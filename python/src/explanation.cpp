@@ -19,7 +19,7 @@ nb::list launch_rows(const profile::Explainer& explainer) {
     nb::dict row;
     row["layers"] = launch.layers;
     row["operations"] = launch.operations;
-    row["phase"] = name(launch.phase);
+    row["phases"] = launch.phases;
     row["programs"] = launch.remarks;
     row["runs"] = launch.runs;
     row["seconds"] = launch.total_seconds();
@@ -43,7 +43,7 @@ void add_explanation(nb::module_& module) {
           "text",
           [](const profile::Explainer& self, size_t count) {
             const HostReleased released;
-            return profile::explanation(self.launches(), measure_peak_rates(), count);
+            return profile::explanation(self.launches(), peak_rates(), count);
           },
           "count"_a);
 }

@@ -114,6 +114,16 @@ TEST(Jit, WhatChangesBetweenTwoCallsIsNotRepeated) {
   EXPECT_THAT(jit.reason(), HasSubstr("do different things"));
 }
 
+TEST(Jit, CallsThatNeverRepeatAreNotFollowedForEver) {
+  Counted counted{.function = [](const Tensors& x) { return Tensors{x[0] + 1.0}; }};
+  Jit jit = counted.jit();
+  for (size_t i = 1; i <= 40; ++i) {
+    EXPECT_EQ(jit({floats(std::vector<float>(i, 1))})[0].to_vector<float>(),
+              std::vector<float>(i, 2));
+  }
+  EXPECT_THAT(jit.reason(), HasSubstr("do not repeat"));
+}
+
 TEST(Jit, AFunctionThatReadsAValueRunsAsItIs) {
   Counted counted{
       .function = [](const Tensors& x) { return Tensors{x[0].item() > 0 ? x[0] * 2.0 : -x[0]}; }};

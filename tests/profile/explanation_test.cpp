@@ -105,6 +105,24 @@ TEST(Explanation, BodiesOfLoopsAreLaunchesOfTheirOwn) {
   EXPECT_EQ(turns, 6);
 }
 
+TEST(Explanation, AKernelOfOurOwnSaysOneThingOfItself) {
+  const Tensor cotangent = ops::with_layout(numbers({16, 16, 10, 10}), 1);
+  const Tensor weight = numbers({16, 6, 5, 5});
+  Explainer explainer("");
+  explainer.start();
+  ops::with_layout(ops::convolution_backward_data(cotangent, weight, Shape{16, 6, 14, 14},
+                                                  Axes{1, 1}, Axes{0, 0, 0, 0}, Axes{1, 1}, 1),
+                   1)
+      .wait();
+  explainer.stop();
+  size_t found = 0;
+  for (const ExplainedLaunch& launch : explainer.launches()) {
+    for (const std::string& remark : launch.remarks) found += remark.starts_with("own kernel");
+    EXPECT_LE(launch.remarks.size(), 2u);
+  }
+  EXPECT_EQ(found, 1u);
+}
+
 TEST(Explanation, OneListensAtATime) {
   Explainer first(""), second("");
   first.start();
@@ -119,7 +137,7 @@ TEST(Explanation, OneListensAtATime) {
 }
 
 TEST(PeakRates, AreThoseOfAMachine) {
-  const PeakRates peak = measure_peak_rates();
+  const PeakRates peak = peak_rates();
   EXPECT_GT(peak.flops, 1e8);
   EXPECT_GT(peak.bytes, 1e8);
 }

@@ -4,12 +4,15 @@ import lamella.alias  # noqa: F401
 import mindspore as ms
 import numpy as np
 import pytest
+from lamella.explanation import Explanation
 from mindspore import Parameter, Tensor, amp, mint, nn, train
 
 PARAMETERS = nn.Dense(2, 2).trainable_params()
 NET = nn.Dense(2, 2)
 CASES = {
     "layer": (lambda: nn.Dropout(p="half"), r"\[Dropout\] p must be a float, got 'half'"),
+    "native class": (lambda: Explanation(None), r"\[Explainer\] layer must be a str, got None"),
+    "native base": (lambda: nn.LossBase(3), r"\[LossBase\] reduction must be a str, got 3"),
     "layer by position": (
         lambda: nn.Dense("4", 2),
         r"\[Dense\] in_channels must be an int, got '4'",

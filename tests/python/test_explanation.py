@@ -3,12 +3,13 @@
 import os
 import subprocess
 import sys
+import threading
 
 import lamella.mindspore as ms
 import numpy as np
 import pytest
 from lamella.explanation import Explanation
-from lamella.mindspore import Tensor, nn, ops
+from lamella.mindspore import Tensor, nn, ops, runtime
 
 PROGRAM = """
 import sys
@@ -35,8 +36,8 @@ if len(sys.argv) > 2:
 def run(tmp_path, *arguments):
     script = tmp_path / "train.py"
     script.write_text(PROGRAM)
-    before = [argument for argument in arguments if argument.startswith("--layer")]
-    after = [argument for argument in arguments if not argument.startswith("--layer")]
+    before = [argument for argument in arguments if argument.startswith("--")]
+    after = [argument for argument in arguments if not argument.startswith("--")]
     return subprocess.run(
         [sys.executable, "-m", "lamella", "explain", *before, os.fspath(script), *after],
         capture_output=True, text=True, timeout=120,
@@ -76,12 +77,71 @@ def test_launches_hold_the_figures_of_a_training_step():
     with Explanation() as explanation:
         for _ in range(3):
             step(x, y)
-    phases = {launch["phase"] for launch in explanation.launches()}
+    phases = {phase for launch in explanation.launches() for phase in launch["phases"]}
     assert phases >= {"forward", "backward", "update"}
     for launch in explanation.launches():
         assert launch["runs"] >= 1
         assert launch["seconds"] >= launch["seconds_a_run"] > 0
         assert launch["bytes"] > 0
+
+
+def test_layers_that_share_a_compiled_graph_are_told_apart():
+    net = nn.SequentialCell(nn.Dense(8, 8), nn.Dense(8, 8))
+    x = Tensor(np.ones((4, 8), np.float32))
+    with Explanation() as explanation:
+        for _ in range(3):
+            net[0](x).asnumpy()
+            net[1](x).asnumpy()
+    dense = [launch for launch in explanation.launches() if launch["operations"] == ["dense"]]
+    assert sorted((launch["layers"], launch["runs"]) for launch in dense) == [
+        (["0"], 3),
+        (["1"], 3),
+    ]
+
+
+def test_every_size_is_a_launch_of_its_own():
+    net = nn.Dense(8, 8)
+    with Explanation() as explanation:
+        for size in range(1, 81):
+            net(Tensor(np.ones((size, 8), np.float32))).asnumpy()
+    dense = [launch for launch in explanation.launches() if launch["operations"] == ["dense"]]
+    assert len(dense) == 80
+    assert all(launch["runs"] == 1 for launch in dense)
+
+
+def test_an_explanation_may_end_while_another_thread_computes():
+    stop = threading.Event()
+
+    def compute():
+        x = Tensor(np.ones((64, 64), np.float32))
+        while not stop.is_set():
+            ops.exp(ops.matmul(x, x) * 0.01).asnumpy()
+
+    thread = threading.Thread(target=compute)
+    thread.start()
+    try:
+        for _ in range(50):
+            with Explanation() as explanation:
+                ops.tanh(Tensor([1.0])).asnumpy()
+            assert any("tanh" in launch["operations"] for launch in explanation.launches())
+            del explanation
+    finally:
+        stop.set()
+        thread.join()
+
+
+def test_measuring_the_machine_leaves_the_statistics_of_memory_alone():
+    runtime.reset_peak_memory_stats()
+    with Explanation() as explanation:
+        ops.exp(Tensor([1.0])).asnumpy()
+    str(explanation)
+    assert runtime.max_memory_allocated() < 1 << 24
+
+
+def test_the_number_of_launches_is_checked_before_the_program_runs(tmp_path):
+    shown = run(tmp_path, "--layer=backbone", "--count=0", "3")
+    assert shown.returncode == 2
+    assert "--count: must be at least 1, got 0" in shown.stderr
 
 
 def test_a_profiler_and_an_explanation_exclude_each_other(tmp_path):

@@ -6,6 +6,7 @@
 #include "tests/window_limits.h"
 #include <gtest/gtest.h>
 
+#include "lamella/base/parallel.h"
 #include "lamella/ops/functions.h"
 #include "lamella/ops/tensor_operators.h"
 #include "lamella/transform/grad.h"
@@ -42,11 +43,21 @@ void expect_same_bits(const Function& function) {
   for (size_t i = 0; i < alone.size(); ++i) EXPECT_EQ(alone[i], together[i]) << "result " << i;
 }
 
+// Steps run by blocks where there are enough for all threads.
+class Blocks : public testing::Test {
+ protected:
+  void SetUp() override { set_thread_count(2); }
+  void TearDown() override { set_thread_count(threads_); }
+
+ private:
+  const int threads_ = thread_count();
+};
+
 int64_t launches(const Function& function) {
   return launches_of([&] { (void)results_of(function, 0); });
 }
 
-TEST(Blocks, LayerNormWithItsGradientsIsOneLaunch) {
+TEST_F(Blocks, LayerNormWithItsGradientsIsOneLaunch) {
   const Tensor x = waves({kRows, kColumns}), scale = waves({kColumns}), shift = waves({kColumns});
   const Tensor cotangent = waves({kRows, kColumns});
   const Function step = [&] {
@@ -61,7 +72,7 @@ TEST(Blocks, LayerNormWithItsGradientsIsOneLaunch) {
   expect_same_bits(step);
 }
 
-TEST(Blocks, ColumnsOfWhatTheRowsWroteAreSummedInTheSameLaunch) {
+TEST_F(Blocks, ColumnsOfWhatTheRowsWroteAreSummedInTheSameLaunch) {
   const Tensor x = waves({kRows, kColumns});
   const Function sums = [&] {
     const Tensor y = ops::softmax(x);
@@ -71,7 +82,7 @@ TEST(Blocks, ColumnsOfWhatTheRowsWroteAreSummedInTheSameLaunch) {
   expect_same_bits(sums);
 }
 
-TEST(Blocks, OtherRowsThanTheBlocksOwnWaitForTheEnd) {
+TEST_F(Blocks, OtherRowsThanTheBlocksOwnWaitForTheEnd) {
   const Tensor x = waves({kRows, kColumns});
   for (const int64_t axis : {0, 1}) {
     const Function sums = [&] {
@@ -83,7 +94,7 @@ TEST(Blocks, OtherRowsThanTheBlocksOwnWaitForTheEnd) {
   }
 }
 
-TEST(Blocks, TheRowsOfAnotherShapeWaitForTheEnd) {
+TEST_F(Blocks, TheRowsOfAnotherShapeWaitForTheEnd) {
   // As many elements in other rows.
   const Tensor x = waves({kRows, 2, kColumns});
   const Function sums = [&] {
@@ -94,7 +105,7 @@ TEST(Blocks, TheRowsOfAnotherShapeWaitForTheEnd) {
   expect_same_bits(sums);
 }
 
-TEST(Blocks, TheSumOfAllColumnsReadsWhatABlockMadeOfItsRows) {
+TEST_F(Blocks, TheSumOfAllColumnsReadsWhatABlockMadeOfItsRows) {
   const Tensor x = waves({kRows, kColumns}), y = waves({kRows, kColumns});
   const Function sums = [&] {
     const Tensor largest = ops::max(x, {1}, true);
@@ -104,7 +115,7 @@ TEST(Blocks, TheSumOfAllColumnsReadsWhatABlockMadeOfItsRows) {
   expect_same_bits(sums);
 }
 
-TEST(Blocks, TemporariesOfBothProgramsKeepToThemselves) {
+TEST_F(Blocks, TemporariesOfBothProgramsKeepToThemselves) {
   // The second sum's results lie where the first step's temporaries did, if it may.
   const Tensor x = waves({kRows, kColumns}), w = waves({kColumns});
   const Function sums = [&] {

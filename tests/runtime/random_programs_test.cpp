@@ -25,7 +25,7 @@ Bytes bytes_of(const Tensor& tensor) {
   return Bytes(first, first + element_count(tensor.shape()).value() * size_of(tensor.dtype()));
 }
 
-// What a program computes with: few rows, or so many that programs run by blocks of them.
+// What a program computes with: few rows, or so many that for two threads programs run by blocks.
 struct Kind {
   DType dtype;
   int64_t rows;
@@ -108,7 +108,14 @@ class Program {
   Kind kind_;
 };
 
-class RandomPrograms : public testing::TestWithParam<Kind> {};
+class RandomPrograms : public testing::TestWithParam<Kind> {
+ protected:
+  void SetUp() override { set_thread_count(2); }
+  void TearDown() override { set_thread_count(threads_); }
+
+ private:
+  const int threads_ = thread_count();
+};
 
 TEST_P(RandomPrograms, GiveTheSameBitsForEveryWindow) {
   for (uint32_t seed = 1; seed <= 10; ++seed) {

@@ -42,6 +42,18 @@ int64_t grain_of(double nanoseconds_per_unit) {
 
 }  // namespace
 
+// What a program of columns reduces: for each batch `rows` rows of a column.
+struct ColumnSizes {
+  int64_t batches, rows;
+
+  ColumnSizes(const Program& program, std::span<const int64_t> extents) {
+    const auto kept = static_cast<size_t>(program.outer_rank - program.reduced_rank);
+    batches = product(extents.first(kept));
+    rows = product(extents.subspan(kept, extents.size() - 1 - kept));
+  }
+  int64_t blocks() const { return ceil_divide(rows, kRowBlock); }
+};
+
 // The launch of one kernel with its sizes worked out.
 class KernelRun {
  public:
@@ -108,7 +120,7 @@ class KernelRun {
   void columns() const {
     const int64_t blocks = row_blocks(), slices = slice_count();
     const double element_time = code_.nanoseconds_per_element;
-    const double task_time = element_time * static_cast<double>(std::min<int64_t>(reduced_, 64) *
+    const double task_time = element_time * static_cast<double>(std::min(reduced_, kRowBlock) *
                                                                 std::min(slice_, length_));
     parallel(batches_ * blocks * slices, grain_of(task_time), [&](int64_t begin, int64_t end) {
       for (int64_t task = begin; task < end; ++task) {
@@ -162,9 +174,9 @@ class KernelRun {
  private:
   // A task is one block of rows by one slice of columns; slices keep accumulators in cache.
   void cut_columns(std::span<const int64_t> extents) {
-    const auto kept = static_cast<size_t>(code_.program.outer_rank - code_.program.reduced_rank);
-    batches_ = product(extents.first(kept));
-    reduced_ = product(extents.subspan(kept, extents.size() - 1 - kept));
+    const ColumnSizes sizes(code_.program, extents);
+    batches_ = sizes.batches;
+    reduced_ = sizes.rows;
     const int threads = thread_count();
     slice_ = std::min<int64_t>(round_up(std::max<int64_t>(length_, 1), kColumnPanel), 2048);
     while (slice_ > 256 && batches_ * row_blocks() * ceil_divide(length_, slice_) < 2 * threads) {
@@ -269,11 +281,8 @@ const Program& Kernel::program() const {
 int64_t Kernel::scratch_bytes(std::span<const int64_t> extents) const {
   const int64_t length = extents.back();
   if (code_->program.reduction == Reduction::Columns) {
-    const auto kept = static_cast<size_t>(code_->program.outer_rank - code_->program.reduced_rank);
-    const int64_t batches = product(extents.first(kept));
-    const int64_t blocks =
-        ceil_divide(product(extents.subspan(kept, extents.size() - 1 - kept)), kRowBlock);
-    return batches * blocks * code_->partial_bytes * round_up(length, kColumnPanel);
+    const ColumnSizes sizes(code_->program, extents);
+    return sizes.batches * sizes.blocks() * code_->partial_bytes * round_up(length, kColumnPanel);
   }
   const int64_t rows = product(extents.first(extents.size() - 1));
   if (KernelRun::runs_by_chunks(*code_, rows, length)) {

@@ -15,7 +15,6 @@ enum class InstructionSet : uint8_t { Generic, Avx2, Avx512 };
 // The widest set this CPU has; LAMELLA_ISA=generic|avx2|avx512 lowers it.
 LAMELLA_API InstructionSet native_instruction_set();
 
-// A compiled program. Immutable and safe to run from several threads at once.
 class Kernel;
 
 // A launch with its kernel, and scratch memory as Kernel::run wants it.
@@ -25,6 +24,7 @@ struct PreparedLaunch {
   void* scratch;
 };
 
+// A compiled program. Immutable and safe to run from several threads at once.
 class LAMELLA_API Kernel : public RefCounted<Kernel> {
  public:
   ~Kernel();
