@@ -210,8 +210,8 @@ namespace {
 
 }  // namespace
 
-// A thread's turn to use the iterator. Throws Value if it never comes. If the iterator is closed
-// meanwhile, it ends with the turn.
+// A thread's turn to use the iterator. Throws Value if it never comes, and what the host throws
+// when the user wants to stop before it does. If the iterator is closed, it ends with the turn.
 class Iterator::Turn {
  public:
   explicit Turn(Iterator& iterator) : iterator_(iterator) {
@@ -223,19 +223,27 @@ class Iterator::Turn {
     if (iterator.in_own_call()) {
       fail(ErrorKind::Value, "[Iterator] it is used while the same thread waits for its row");
     }
-    lock_ = std::unique_lock(iterator.turns_);
-    if (iterator.closed_) fail_closed();
+    std::unique_lock lock(iterator.turns_);
+    const auto is_free = [&] { return iterator.caller_ == std::thread::id(); };
+    while (!iterator.turn_ended_.wait_for(lock, kPollPause, is_free)) {
+      lock.unlock();
+      poll_host();
+      lock.lock();
+    }
     iterator.caller_ = std::this_thread::get_id();
   }
   ~Turn() {
-    iterator_.caller_ = std::thread::id();
     if (iterator_.closed_) iterator_.stop();
+    {
+      std::lock_guard lock(iterator_.turns_);
+      iterator_.caller_ = std::thread::id();
+    }
+    iterator_.turn_ended_.notify_one();
   }
   Turn(const Turn&) = delete;
 
  private:
   Iterator& iterator_;
-  std::unique_lock<std::mutex> lock_;
 };
 
 Iterator::Iterator(Ref<Dataset> dataset, IteratorOptions options)
@@ -282,18 +290,18 @@ void Iterator::stop() {
 void Iterator::close() {
   closed_ = true;
   if (in_own_call() || runs_elsewhere()) return;
-  std::lock_guard lock(turns_);
-  stop();
+  const Turn turn(*this);
 }
 
-Position Iterator::position() const {
+Position Iterator::position() {
   if (in_own_call() || runs_elsewhere()) return position_;
-  std::lock_guard lock(turns_);
+  const Turn turn(*this);
   return position_;
 }
 
 std::optional<Row> Iterator::next() {
   const Turn turn(*this);
+  if (closed_) fail_closed();
   if (failure_) std::rethrow_exception(failure_);
   if (position_.epoch >= end_epoch_) return std::nullopt;
   if (!loader_) {
@@ -337,6 +345,7 @@ std::optional<Row> Iterator::next() {
 
 void Iterator::seek(Position position) {
   const Turn turn(*this);
+  if (closed_) fail_closed();
   if (position.epoch < 0 || position.batch < 0 || position.epoch >= end_epoch_) {
     fail(ErrorKind::Value, "[Iterator] cannot go to row {} of epoch {}; the last epoch is {}",
          position.batch, position.epoch, end_epoch_ - 1);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <condition_variable>
 #include <exception>
 #include <memory>
 #include <mutex>
@@ -23,7 +24,8 @@ struct Position {
 
 // No thread and no process is started before the first `next`; the iterator may be destroyed at any
 // time, which waits for the rows that are being made. Threads that share one take turns, a call
-// each. A process forked while an iterator runs gets an error from it, not a hang.
+// each; who waits for a turn or a row hears the user's wish to stop, and throws what the host does.
+// A process forked while an iterator runs gets an error from it, not a hang.
 class LAMELLA_API Iterator : public RefCounted<Iterator> {
  public:
   Iterator(Ref<Dataset> dataset, IteratorOptions options);
@@ -36,14 +38,14 @@ class LAMELLA_API Iterator : public RefCounted<Iterator> {
 
   // The position of the row that `next` gives next. After the end of an epoch it is the beginning
   // of the next one.
-  Position position() const;
+  Position position();
   // Goes to a position saved before, under the same seed. Rows on the way are not loaded (an
   // iterable source has to run over them). Throws Value if the epoch has not that many rows.
   void seek(Position position);
 
   // Ends threads and processes, from any thread but those that make its rows. A `next` that waits
   // for its row, and whatever else is asked of the iterator from now on but its position, throws
-  // Value.
+  // Value. If this stops waiting for its turn, they end with the turn that it waited for.
   void close();
 
   const std::vector<std::string>& columns() const { return *names_; }
@@ -68,8 +70,9 @@ class LAMELLA_API Iterator : public RefCounted<Iterator> {
 
   std::atomic<bool> closed_{false};
   std::atomic<int64_t> process_{0};  // the one it runs in; 0 before the first `next` and at the end
-  std::atomic<std::thread::id> caller_;  // whose turn it is
-  mutable std::mutex turns_;             // guards what follows
+  std::mutex turns_;                 // guards who is the next caller
+  std::condition_variable turn_ended_;
+  std::atomic<std::thread::id> caller_;  // whose turn it is; what follows is the caller's
   Position position_;
   int64_t loading_since_ = 0;  // the epoch the loader began with
   std::exception_ptr failure_;

@@ -1,8 +1,8 @@
 """Errors of arguments: `[Dropout] p must be a float, got 'half'`.
 
-What Python code uses is checked by require, number_of and items_of. What the binding cannot convert
-comes to explained: nanobind lists the signatures of the C++ function and the types that it was
-given, and here that becomes the same sentence.
+What Python code uses is checked by require, number_of, int_of and items_of. What the binding cannot
+convert comes to explained: nanobind lists the signatures of the C++ function and the types that it
+was given, and here that becomes the same sentence.
 """
 
 import numbers
@@ -34,6 +34,13 @@ def number_of(call, argument, value):
         return float(value.item())
     require(call, argument, value, (numbers.Real, np.number), "a number")
     return float(value)
+
+
+def int_of(call, argument, value):
+    """The int that an argument of a call is; True and False are none."""
+    kinds = () if isinstance(value, bool) else numbers.Integral
+    require(call, argument, value, kinds, "an int")
+    return int(value)
 
 
 def items_of(call, argument, value, accepted):

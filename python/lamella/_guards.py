@@ -66,6 +66,7 @@ _OPEN = {
     collections.OrderedDict, collections.defaultdict, collections.Counter, types.SimpleNamespace,
     functools.partial, contextlib.ContextDecorator, contextlib.AbstractContextManager,
 }  # fmt: skip
+_CONTAINERS = (collections.OrderedDict, dict, list, tuple, set, frozenset)
 _OPEN_MODULES = {abc.__name__, typing.__name__, enum.__name__, "collections.abc", "numbers"}
 _MOST_GUARDS = 5000
 
@@ -110,6 +111,13 @@ def _is_open(base):
     if is_package(module):
         return True
     return module not in PURE_MODULES and _native.jit.defined_in_python(base)
+
+
+def _items_of(value):
+    """The items of a list, tuple or set, or the keys of a dictionary, in order; not by an
+    `__iter__` of the user's."""
+    built_in = next(base for base in type(value).__mro__ if base in _CONTAINERS)
+    return list(built_in.__iter__(value))
 
 
 def _is_constant(value):
@@ -338,7 +346,7 @@ class Guards:
             raise UntraceableError(
                 f"it uses {name}, of class {kind.__name__}, whose state is not watched"
             )
-        if issubclass(kind, (list, tuple, dict, set, frozenset)):
+        if issubclass(kind, _CONTAINERS):
             # Those that are given are compared with what the trace was made with.
             compared = is_argument and kind in (list, tuple, dict)
             self._look_at_elements(value, name, compared)
@@ -356,22 +364,20 @@ class Guards:
         self._look_at_attributes(value, name)
 
     def _look_at_elements(self, value, name, compared):
+        items = _items_of(value)
+        if isinstance(value, (dict, set, frozenset)) and not compared:
+            self._add("elements", value, None, tuple(items), 0, name)
         if isinstance(value, dict):
-            if not compared:
-                self._add("length", value, None, None, len(value), name)
-            for key in value:
+            for key in items:
                 item, described = dict.__getitem__(value, key), f"{name}[{key!r}]"
                 if not compared:
                     self._add("item", value, key, item, 0, described)
                 self._visit(item, described, compared)
             return
-        items = list(value)
         if isinstance(value, list) and not compared:
             self._add("length", value, None, None, len(items), name)
             for i, item in enumerate(items):
                 self._add("list item", value, None, item, i, f"{name}[{i}]")
-        elif isinstance(value, (set, frozenset)):
-            self._add("elements", value, None, tuple(items), 0, name)
         for i, item in enumerate(items):
             self._visit(item, f"{name}[{i}]", compared)
 

@@ -154,7 +154,7 @@ class FixedLossScaleManager(LossScaleManager):
     optimizer divides by its own loss_scale."""
 
     def __init__(self, loss_scale=128.0, drop_overflow_update=True):
-        require("FixedLossScaleManager", "loss_scale", loss_scale, (int, float), "a number")
+        loss_scale = number_of("FixedLossScaleManager", "loss_scale", loss_scale)
         if not loss_scale >= 1:
             raise ValueError(
                 f"[FixedLossScaleManager] loss_scale must be at least 1, got {loss_scale}"

@@ -18,6 +18,17 @@ def _floats_in(outputs):
             yield output
 
 
+def _first_of(outputs, name):
+    """What is differentiated with has_aux."""
+    if not isinstance(outputs, (tuple, list)) or not outputs:
+        kind = type(outputs).__name__
+        raise TypeError(
+            f"[{name}] with has_aux the function must return a tuple of at least one output, "
+            f"got {kind}"
+        )
+    return outputs[0]
+
+
 def _target(outputs, sensitivity, name):
     """The tensor whose sum is differentiated."""
     if isinstance(outputs, Tensor):
@@ -61,7 +72,7 @@ def differentiate(fn, args, kwargs, grad_position, weights, has_aux, sensitivity
 
     def run():
         outputs = fn(*args, **kwargs)
-        first = outputs[0] if has_aux and isinstance(outputs, (tuple, list)) else outputs
+        first = _first_of(outputs, name) if has_aux else outputs
         return outputs, _target(first, sensitivity, name)
 
     outputs, gradients = _native.differentiate(run, wrt)
@@ -163,7 +174,7 @@ def vjp(fn, *inputs, weights=None, has_aux=False):
 
     def run():
         outputs = fn(*inputs)
-        differentiated = outputs[0] if has_aux else outputs
+        differentiated = _first_of(outputs, "vjp") if has_aux else outputs
         return (outputs, differentiated), list(_floats_in(differentiated))
 
     (outputs, differentiated), gradients_of = _native.vjp(run, wrt)

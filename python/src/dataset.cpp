@@ -94,7 +94,16 @@ void end_iterators() {
   open.ended = true;
   const std::vector<Ref<data::Iterator>> all(open.all.begin(), open.all.end());
   const HostReleased released;
-  for (const auto& iterator : all) iterator->close();
+  std::exception_ptr
+      interruption;  // by the user, whom one of them hears; the others end all the same
+  for (const auto& iterator : all) {
+    try {
+      iterator->close();
+    } catch (...) {
+      interruption = std::current_exception();
+    }
+  }
+  if (interruption) std::rethrow_exception(interruption);
 }
 
 using Names = std::vector<std::string>;

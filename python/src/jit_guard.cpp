@@ -51,11 +51,6 @@ bool same_items(PyObject* a, PyObject* b) {
 
 namespace {
 
-int64_t length_of(PyObject* holder) {
-  if (PyList_Check(holder)) return PyList_GET_SIZE(holder);
-  return PyDict_Check(holder) ? PyDict_GET_SIZE(holder) : -1;
-}
-
 bool attribute_is(PyObject* holder, PyObject* key, PyObject* expected) {
   PyObject* found = PyObject_GetAttr(holder, key);
   if (found == nullptr) PyErr_Clear();
@@ -64,11 +59,19 @@ bool attribute_is(PyObject* holder, PyObject* key, PyObject* expected) {
   return same;
 }
 
+// Not by an `__iter__` of the user's, which may do anything.
+PyObject* iterator_of(PyObject* holder) {
+  if (PyODict_Check(holder)) return PyODict_Type.tp_iter(holder);
+  return PyDict_Check(holder) ? PyDict_Type.tp_iter(holder) : PySet_Type.tp_iter(holder);
+}
+
 bool elements_are(PyObject* holder, PyObject* expected) {
-  PyObject* found = PySequence_Tuple(holder);
+  PyObject* iterator = iterator_of(holder);
+  PyObject* found = iterator != nullptr ? PySequence_Tuple(iterator) : nullptr;
   if (found == nullptr) PyErr_Clear();
   const bool same = found != nullptr && same_items(found, expected);
   Py_XDECREF(found);
+  Py_XDECREF(iterator);
   return same;
 }
 
@@ -96,15 +99,15 @@ constexpr std::array<GuardKind, 12> kKinds = {{
      }},
     // Reading attribute `key` of `holder` gives `expected`.
     {"attribute", [](const Guard& g) { return attribute_is(g.holder, g.key, g.expected); }},
-    // List or dictionary `holder` has `number` items.
-    {"length", [](const Guard& g) { return length_of(g.holder) == g.number; }},
+    // List `holder` has `number` items.
+    {"length", [](const Guard& g) { return PyList_GET_SIZE(g.holder) == g.number; }},
     // Item `number` of list `holder` is `expected`.
     {"list item",
      [](const Guard& g) {
        return g.number < PyList_GET_SIZE(g.holder) &&
               same_constant(PyList_GET_ITEM(g.holder, g.number), g.expected);
      }},
-    // Set `holder` has the elements of the tuple `expected`, and gives them in that order.
+    // Set or dictionary `holder` has the elements or keys of the tuple `expected`, in that order.
     {kElements, [](const Guard& g) { return elements_are(g.holder, g.expected); }},
     // Function `holder` has the defaults `expected`, of parameters given by keyword, the code.
     {"defaults",

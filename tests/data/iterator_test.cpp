@@ -123,6 +123,42 @@ TEST(Iterator, IsClosedByItsOwnReader) {
   set_host({});
 }
 
+// While another thread waits for a row that does not come.
+TEST(Iterator, ATurnIsWaitedForNoLongerThanTheUserWants) {
+  struct Stop {};
+  static std::thread::id impatient;
+  impatient = std::this_thread::get_id();
+  set_host({.poll = [] {
+    if (std::this_thread::get_id() == impatient) throw Stop();
+  }});
+  std::atomic<bool> begun{false}, comes{false};
+  auto rows = numbers(10)
+                  ->map({function([&](int64_t value, RandomStream&) {
+                    begun = true;
+                    begun.notify_all();
+                    comes.wait(false);
+                    return value;
+                  })})
+                  ->iterate({.workers = 1});
+  std::thread reader([&] {
+    try {
+      rows->next();
+    } catch (const Error& error) {
+      EXPECT_THAT(error.message(), HasSubstr("it was closed"));
+    }
+  });
+  begun.wait(false);
+  EXPECT_THROW(rows->next(), Stop);
+  EXPECT_THROW(rows->seek({}), Stop);
+  EXPECT_THROW(rows->position(), Stop);
+  EXPECT_THROW(rows->close(), Stop);
+  comes = true;
+  comes.notify_all();
+  reader.join();
+  set_host({});
+  EXPECT_THAT(error_of([&] { rows->next(); }).message(), HasSubstr("it was closed"));
+}
+
 TEST(Iterator, GivesThreadsThatShareItEachRowOnce) {
   auto rows = numbers(200)->iterate({.epochs = 1});
   std::vector<std::vector<int64_t>> read(3);

@@ -129,4 +129,34 @@ def test_the_line_of_the_program_is_named():
 def test_numbers_of_numpy_are_numbers():
     assert nn.Dense(np.int64(2), 3).weight.shape == (3, 2)
     assert nn.Dropout(p=np.float32(0.25)).p == 0.25
+    assert amp.FixedLossScaleManager(np.float32(128)).get_loss_scale() == 128
     assert amp.StaticLossScaler(Tensor(4.0)).scale_value.item() == 4
+
+
+IMAGES = Tensor(np.ones((1, 2, 4, 4), np.float32))
+SIZED = {
+    "Linear": lambda two: mint.nn.Linear(np.prod((two, 3)), two).weight.shape == (2, 6),
+    "Conv2d": lambda two: mint.nn.Conv2d(two, two, (two, two), groups=two)(IMAGES).shape[1] == 2,
+    "Conv2d kernel": lambda two: mint.nn.Conv2d(2, 3, two)(IMAGES).shape == (1, 3, 3, 3),
+    "ConvTranspose2d": lambda two: mint.nn.ConvTranspose2d(two, 3, two)(IMAGES).shape[1] == 3,
+    "Embedding": lambda two: mint.nn.Embedding(two, two).weight.shape == (2, 2),
+    "BatchNorm2d": lambda two: mint.nn.BatchNorm2d(two)(IMAGES).shape == IMAGES.shape,
+    "LayerNorm": lambda two: mint.nn.LayerNorm((4, two * 2))(IMAGES).shape == IMAGES.shape,
+    "GroupNorm": lambda two: mint.nn.GroupNorm(two, two)(IMAGES).shape == IMAGES.shape,
+    "PReLU": lambda two: mint.nn.PReLU(two)(IMAGES).shape == IMAGES.shape,
+    "TransformerEncoder": lambda two: (
+        len(nn.TransformerEncoder(nn.TransformerEncoderLayer(2, 1, 2), two).trainable_params())
+        == len(nn.TransformerEncoderLayer(2, 1, 2).trainable_params()) * 2
+    ),
+}
+
+
+@pytest.mark.parametrize("case", SIZED)
+def test_sizes_of_numpy_are_sizes(case):
+    assert SIZED[case](np.int64(2))
+
+
+@pytest.mark.parametrize("given", [True, np.bool_(True), 2.0, np.float32(2), "2"])
+def test_what_is_no_size(given):
+    with pytest.raises(TypeError, match=r"\[Linear\] in_features must be an int, got "):
+        mint.nn.Linear(given, 2)

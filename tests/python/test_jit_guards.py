@@ -294,6 +294,48 @@ def number_in_a_set():
     return lambda x: [whole * thing for thing in things], change
 
 
+def keys_in_order(table, move):
+    def function(x):
+        for key in table:
+            x = x * 2 + table[key]
+        return x
+
+    return function, lambda: move(table)
+
+
+def to_the_end(table):
+    table["a"] = table.pop("a")
+
+
+def order_of_an_attribute():
+    thing = Plain(table={"a": 1.0, "b": 2.0})
+
+    def function(x):
+        for _, value in thing.table.items():
+            x = x * 2 + value
+        return x
+
+    return function, lambda: to_the_end(thing.table)
+
+
+def order_of_keywords():
+    def scaled(x, **factors):
+        for value in factors.values():
+            x = x * 2 + value
+        return x
+
+    run = functools.partial(scaled, a=1.0, b=2.0)
+    return lambda x: run(x), lambda: to_the_end(run.keywords)
+
+
+def order_of_a_global():
+    table = {"a": 1.0, "b": 2.0}
+    names = {"TABLE": table, "__builtins__": __builtins__}
+    code = "def function(x):\n for key in TABLE:\n  x = x * 2 + TABLE[key]\n return x"
+    exec(code, names)
+    return names["function"], lambda: to_the_end(table)
+
+
 def list_of_another_class():
     class Items(list):
         k = 1.0
@@ -386,6 +428,18 @@ NOTICED = {
     "method as a function": method_held_as_a_function,
     "objects in a set": objects_in_a_set,
     "number in a set": number_in_a_set,
+    "order of a dictionary": lambda: keys_in_order({"a": 1.0, "b": 2.0}, to_the_end),
+    "order of an OrderedDict": lambda: keys_in_order(
+        collections.OrderedDict(a=1.0, b=2.0), lambda table: table.move_to_end("a")
+    ),
+    "order of a Counter": lambda: keys_in_order(collections.Counter(a=1, b=2), to_the_end),
+    "order of a subclass": lambda: keys_in_order(
+        type("Ordered", (collections.OrderedDict,), {})(a=1.0, b=2.0),
+        lambda table: table.move_to_end("a"),
+    ),
+    "order of a global": order_of_a_global,
+    "order of an attribute": order_of_an_attribute,
+    "order of keywords": order_of_keywords,
     "subclass of list": list_of_another_class,
     "namespace": lambda: state_of_an_attribute_object(types.SimpleNamespace, k=1.0),
     "dataclass": lambda: state_of_an_attribute_object(Options),

@@ -182,5 +182,5 @@ def test_sizes_of_layers_are_at_least_one(make, argument):
 
 
 def test_sizes_of_layers_are_ints():
-    with pytest.raises(TypeError, match=r"\[Linear\] in_features must be an int, got str"):
+    with pytest.raises(TypeError, match=r"\[Linear\] in_features must be an int, got '4'"):
         mint.nn.Linear("4", 4)

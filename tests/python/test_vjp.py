@@ -43,6 +43,20 @@ def test_weights_and_further_outputs():
     assert bias.asnumpy().tolist() == [2, 2]
 
 
+DIFFERENTIATED = {
+    "vjp": lambda function: ms.vjp(function, X, has_aux=True),
+    "value_and_grad": lambda function: ms.value_and_grad(function, has_aux=True)(X),
+    "grad": lambda function: ms.grad(function, has_aux=True)(X),
+}
+
+
+@pytest.mark.parametrize("returned", [lambda x: x * x, lambda x: {"y": x}, lambda x: ()])
+@pytest.mark.parametrize("name", DIFFERENTIATED)
+def test_further_outputs_come_in_a_tuple(name, returned):
+    with pytest.raises(TypeError, match="with has_aux the function must return a tuple"):
+        DIFFERENTIATED[name](returned)
+
+
 def test_values_are_those_of_the_run():
     weight = Parameter(Tensor([2.0]))
     _, pull_back = ms.vjp(lambda x: x * weight, X)

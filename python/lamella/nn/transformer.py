@@ -3,6 +3,7 @@
 import copy
 
 from lamella import _native
+from lamella._arguments import int_of
 from lamella.nn.cell import Cell, layer, make_children
 from lamella.nn.containers import CellList
 from lamella.nn.layers import Dense, Dropout, LayerNorm
@@ -133,7 +134,8 @@ class TransformerDecoderLayer(_TransformerLayer, _nn.TransformerDecoderLayer):
 
 
 def _copies(cell, count):
-    if not isinstance(count, int) or count < 1:
+    count = int_of("Transformer", "num_layers", count)
+    if count < 1:
         raise ValueError(f"[Transformer] num_layers must be at least 1, got {count!r}")
     return CellList([copy.deepcopy(cell) for _ in range(count)])
 

@@ -4,7 +4,7 @@ import inspect
 import math
 
 from lamella import _native
-from lamella._arguments import number_of
+from lamella._arguments import int_of, number_of
 from lamella.mindspore.mint.nn import functional as F
 from lamella.nn.cell import Cell, layer
 from lamella.nn.initializers import initializer
@@ -12,14 +12,17 @@ from lamella.nn.layers import Identity
 from lamella.nn.parameter import Parameter
 
 
-def _check_sizes(layer, **sizes):
-    """Raises unless all are ints of at least 1."""
-    for argument, size in sizes.items():
-        if not isinstance(size, int) or isinstance(size, bool):
-            kind = type(size).__name__
-            raise TypeError(f"[{layer}] {argument} must be an int, got {kind}")
-        if size < 1:
-            raise ValueError(f"[{layer}] {argument} must be at least 1, got {size}")
+def _size(name, argument, value):
+    """The int of at least 1 that an argument of a layer is."""
+    size = int_of(name, argument, value)
+    if size < 1:
+        raise ValueError(f"[{name}] {argument} must be at least 1, got {size}")
+    return size
+
+
+def _sizes(name, **arguments):
+    """Those that several are, in order."""
+    return [_size(name, argument, value) for argument, value in arguments.items()]
 
 
 def _made(shape, init, dtype, bound=None):
@@ -41,7 +44,9 @@ class Linear(Cell):
         self, in_features, out_features, bias=True, weight_init=None, bias_init=None, dtype=None
     ):
         super().__init__()
-        _check_sizes("Linear", in_features=in_features, out_features=out_features)
+        in_features, out_features = _sizes(
+            "Linear", in_features=in_features, out_features=out_features
+        )
         self.in_features, self.out_features = in_features, out_features
         bound = 1 / math.sqrt(in_features)
         self.weight = _made((out_features, in_features), weight_init, dtype, bound)
@@ -70,16 +75,17 @@ class _Convolution(Cell):
             raise NotImplementedError(
                 f"[{name}] padding_mode must be 'zeros', got {padding_mode!r}"
             )
-        _check_sizes(name, in_channels=in_channels, out_channels=out_channels, groups=groups)
+        in_channels, out_channels, groups = _sizes(
+            name, in_channels=in_channels, out_channels=out_channels, groups=groups
+        )
         if in_channels % groups or out_channels % groups:
             raise ValueError(
                 f"[{name}] in_channels {in_channels} and out_channels {out_channels} must divide "
                 f"into {groups} groups"
             )
         kernel = tuple(kernel_size) if isinstance(kernel_size, (tuple, list)) else (kernel_size,)
+        kernel = tuple(_size(name, "kernel_size", size) for size in kernel)
         kernel = kernel * rank if len(kernel) == 1 else kernel
-        for size in kernel:
-            _check_sizes(name, kernel_size=size)
         self.in_channels, self.out_channels, self.kernel_size = in_channels, out_channels, kernel
         self.stride, self.padding, self.dilation, self.groups = stride, padding, dilation, groups
         shape = self._weight_shape(kernel)
@@ -196,7 +202,9 @@ class Embedding(Cell):
             raise NotImplementedError(
                 "[Embedding] max_norm and scale_grad_by_freq are not provided"
             )
-        _check_sizes("Embedding", num_embeddings=num_embeddings, embedding_dim=embedding_dim)
+        num_embeddings, embedding_dim = _sizes(
+            "Embedding", num_embeddings=num_embeddings, embedding_dim=embedding_dim
+        )
         self.num_embeddings, self.embedding_dim = num_embeddings, embedding_dim
         self.padding_idx = padding_idx
         if _weight is None:
@@ -229,7 +237,7 @@ class _BatchNorm(Cell):
         super().__init__()
         if momentum is None:
             raise NotImplementedError(f"[{type(self).__name__}] momentum must be a number")
-        _check_sizes(type(self).__name__, num_features=num_features)
+        num_features = _size(type(self).__name__, "num_features", num_features)
         self.num_features, self.eps, self.momentum = num_features, eps, momentum
         self.affine, self.track_running_stats = affine, track_running_stats
         shape = (num_features,)
@@ -288,8 +296,7 @@ class LayerNorm(Cell):
         super().__init__()
         shape = normalized_shape
         shape = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
-        for size in shape:
-            _check_sizes("LayerNorm", normalized_shape=size)
+        shape = tuple(_size("LayerNorm", "normalized_shape", size) for size in shape)
         self.normalized_shape, self.eps = shape, eps
         self.weight = _made(shape, "ones", dtype) if elementwise_affine else None
         self.bias = _made(shape, "zeros", dtype) if elementwise_affine and bias else None
@@ -304,7 +311,9 @@ class GroupNorm(Cell):
 
     def __init__(self, num_groups, num_channels, eps=1e-05, affine=True, dtype=None):
         super().__init__()
-        _check_sizes("GroupNorm", num_groups=num_groups, num_channels=num_channels)
+        num_groups, num_channels = _sizes(
+            "GroupNorm", num_groups=num_groups, num_channels=num_channels
+        )
         if num_channels % num_groups:
             raise ValueError(
                 f"[GroupNorm] {num_channels} channels do not divide into {num_groups} groups"
@@ -323,7 +332,7 @@ class PReLU(Cell):
 
     def __init__(self, num_parameters=1, init=0.25, dtype=None):
         super().__init__()
-        _check_sizes("PReLU", num_parameters=num_parameters)
+        num_parameters = _size("PReLU", "num_parameters", num_parameters)
         init = number_of("PReLU", "init", init)
         self.num_parameters = num_parameters
         self.weight = _made((num_parameters,), init, dtype)
