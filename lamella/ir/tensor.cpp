@@ -81,6 +81,8 @@ void Storage::replace(Ref<Value> value) {
     base_version_ = base_->version();
   } else if (Tracer* tracer = Tracer::current()) {
     tracer->wrote(*this, value);
+  } else {
+    Tracer::wrote_beside(*this);
   }
   Window::of_thread().journal(*this);
   shared_.reset();

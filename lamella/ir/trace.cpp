@@ -11,6 +11,7 @@ namespace lamella {
 namespace {
 
 thread_local Tracer* tracer_of_thread = nullptr;
+thread_local Tracer* paused_tracer_of_thread = nullptr;
 
 }  // namespace
 
@@ -21,11 +22,20 @@ Tracer* Tracer::of_thread() {
 }
 
 TracingPaused::TracingPaused() : tracer_(Tracer::current()) {
-  if (tracer_ != nullptr) tracer_of_thread = nullptr;
+  if (tracer_ == nullptr) return;
+  tracer_of_thread = nullptr;
+  paused_tracer_of_thread = tracer_;
 }
 
 TracingPaused::~TracingPaused() {
-  if (tracer_ != nullptr) tracer_of_thread = tracer_;
+  if (tracer_ == nullptr) return;
+  tracer_of_thread = tracer_;
+  paused_tracer_of_thread = nullptr;
+}
+
+void Tracer::wrote_beside(const Storage& storage) {
+  if (paused_tracer_of_thread != nullptr)
+    paused_tracer_of_thread->written_beside_.push_back(&storage);
 }
 
 Tracer::Tracer(std::span<const Tensor> arguments, std::function<SourceLocation()> locate)
@@ -165,6 +175,7 @@ void Tracer::note_held() {
   for (const Trace::Step& step : trace_->steps_) {
     if (step.place.storage) trace_->held_.push_back(step.place.storage.get());
   }
+  trace_->held_.insert(trace_->held_.end(), written_beside_.begin(), written_beside_.end());
 }
 
 // Leaves out what no output, write or call depends on: it would not run anyway.

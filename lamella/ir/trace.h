@@ -100,6 +100,8 @@ class LAMELLA_API Tracer {
   void created(const Storage& storage) { made_here_.insert(&storage); }
   void read(Storage& storage, const Ref<Value>& value);
   void wrote(Storage& storage, const Ref<Value>& value);
+  // A function that is called at every replay wrote a storage, if this thread is in one.
+  static void wrote_beside(const Storage& storage);
   // A value that is the same at every run.
   void constant(const Ref<Value>& value);
   // `function` was called with `given` and made `results`, and is to be called at every replay.
@@ -139,6 +141,7 @@ class LAMELLA_API Tracer {
   std::unordered_map<const Value*, uint32_t> slots_;
   std::unordered_map<const Value*, const Storage*> read_from_;
   std::vector<Ref<Value>> held_;  // so that no address is used again
+  std::vector<const Storage*> written_beside_;
   std::optional<Reason> reason_;
 };
 

@@ -17,10 +17,12 @@ namespace {
 thread_local Recorder* recorder_of_thread = nullptr;
 RuntimeInterface* installed_runtime = nullptr;
 
-// The windows of all threads, for a child of fork.
+// The windows that there are. They are never destroyed: what a thread leaves pending may be read
+// after its end. Those of ended threads serve new ones.
 struct Windows {
   std::mutex mutex;
-  std::vector<Window*> all;
+  std::vector<Window*> all;  // for a child of fork
+  std::vector<Window*> idle;
 };
 
 // Never destroyed: threads may outlive static objects.
@@ -67,27 +69,63 @@ RecorderScope::~RecorderScope() {
 }
 
 Window& Window::of_thread() {
-  // Never destroyed with work pending: a thread that ends drops what nobody read.
-  thread_local Window window;
-  return window;
+  struct Lent {
+    Window& window = lend();
+    ~Lent() { window.end_with_thread(); }
+  };
+  thread_local Lent lent;
+  return lent.window;
 }
 
-Window::Window() : limits_(limits_from_environment()) {
+Window& Window::lend() {
   const UnforkableWork work;
   std::lock_guard lock(windows().mutex);
-  windows().all.push_back(this);
+  std::vector<Window*>& idle = windows().idle;
+  for (auto window = idle.begin(); window != idle.end(); ++window) {
+    if (!(*window)->begin_again()) continue;
+    Window& lent = **window;
+    idle.erase(window);
+    return lent;
+  }
+  windows().all.push_back(new Window);
+  return *windows().all.back();
 }
 
-Window::~Window() {
+Window::Window() : limits_(limits_from_environment()) {}
+
+void Window::end_with_thread() {
+  const UnforkableWork work;
   {
-    const UnforkableWork work;
-    std::lock_guard lock(windows().mutex);
-    std::erase(windows().all, this);
+    std::lock_guard lock(mutex_);
+    drop_unread();
+  }
+  std::lock_guard lock(windows().mutex);
+  windows().idle.push_back(this);
+}
+
+bool Window::begin_again() {
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!lock) return false;
+  drop_unread();
+  if (!nodes_.empty()) return false;
+  limits_ = limits_from_environment();
+  last_failure_.clear();
+  flush_requested_ = false;
+  return true;
+}
+
+void Window::drop_unread() {
+  for (const Ref<Node>& node : nodes_) {
+    for (const Ref<Value>& result : node->results()) {
+      if (result->handles() > 0) return;
+    }
   }
   for (const Ref<Node>& node : nodes_) {
     for (const Ref<Value>& result : node->results()) result->mark_failed();
-    node->let_go();
   }
+  finish(nodes_);
+  nodes_.clear();
+  journal_.clear();
 }
 
 Results Window::record(const Operator& op, std::span<Value* const> operands,

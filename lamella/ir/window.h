@@ -25,9 +25,9 @@ struct WindowLimits {
 
 class LAMELLA_API Window final : public Recorder {
  public:
-  // The window of the calling thread.
+  // The window of the calling thread. When the thread ends, what is pending and can still be seen
+  // stays so until another thread reads it.
   static Window& of_thread();
-  ~Window() override;
 
   Results record(const Operator& op, std::span<Value* const> operands,
                  Ref<const Attributes> attributes, const SourceLocation& location) override;
@@ -75,6 +75,13 @@ class LAMELLA_API Window final : public Recorder {
 
  private:
   Window();
+
+  static Window& lend();
+  void end_with_thread();
+  // Whether another thread can have the window.
+  bool begin_again();
+  // Drops what is pending if nobody can read it any more.
+  void drop_unread();
 
   struct JournalEntry {
     Ref<Storage> storage;

@@ -451,15 +451,24 @@ void Cell::check_names() {
 
 // ---- Modes ----
 
+namespace {
+
+// Sets a mode in all cells; a change only where it was another one.
+void set_mode(Cell& root, bool Cell::* mode, bool value) {
+  for (const auto& [path, cell] : root.cells_and_names()) {
+    if (std::exchange(cell->*mode, value) != value) note_change();
+  }
+}
+
+}  // namespace
+
 Cell& Cell::set_train(bool training) {
-  note_change();
-  for (const auto& [path, cell] : cells_and_names()) cell->training_ = training;
+  set_mode(*this, &Cell::training_, training);
   return *this;
 }
 
 Cell& Cell::set_grad(bool requires_grad) {
-  note_change();
-  for (const auto& [path, cell] : cells_and_names()) cell->requires_grad_ = requires_grad;
+  set_mode(*this, &Cell::requires_grad_, requires_grad);
   return *this;
 }
 

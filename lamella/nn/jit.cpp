@@ -140,8 +140,8 @@ void Jit::keep(std::shared_ptr<Variant> variant) {
     return each->circumstances == variant->circumstances;
   });
   if (earlier == variants_.end()) {
-    if (variants_.size() >= kMostVariants) variants_.pop_back();
-    variants_.insert(variants_.begin(), std::move(variant));
+    // Those there are stay: types that come in turn would drive each other out for ever.
+    if (variants_.size() < kMostVariants) variants_.push_back(std::move(variant));
     return;
   }
   variant->confirmed =
@@ -149,6 +149,7 @@ void Jit::keep(std::shared_ptr<Variant> variant) {
   *earlier = std::move(variant);
   if ((*earlier)->confirmed) {
     reason_.clear();
+    followed_ = 0;
   } else {
     give_up("two calls with equal arguments do different things", current_call_site());
   }

@@ -41,7 +41,7 @@ class LAMELLA_API Jit {
   Function function_;
   std::vector<std::shared_ptr<Variant>> variants_;  // the one used last in front
   int failures_ = 0;
-  int followed_ = 0;  // calls since one was repeated
+  int followed_ = 0;  // calls since one was repeated or found to do the same as another
   std::string reason_;
 };
 

@@ -6,7 +6,6 @@
 #include <map>
 #include <mutex>
 #include <optional>
-#include <set>
 
 #include <fmt/ranges.h>
 
@@ -17,18 +16,14 @@
 
 namespace lamella::profile {
 
-// Launches are told apart by what is told of them.
+// A launch of one graph at given sizes, for certain layers; the address of the parts stands for
+// graph and sizes.
 struct Explainer::State {
-  struct Entry {
-    ExplainedLaunch launch;
-    std::set<const LaunchPart*> graphs;  // those it ran in
-  };
-
   explicit State(std::string of) : layer(std::move(of)) {}
 
   const std::string layer;
   std::mutex mutex;
-  std::map<std::string, Entry> entries;
+  std::map<std::string, ExplainedLaunch> launches;
 };
 
 namespace {
@@ -38,9 +33,8 @@ using State = Explainer::State;
 
 // A launch that runs on this thread.
 struct Running {
-  std::shared_ptr<State> state;   // null: nobody asked for it
-  State::Entry* entry = nullptr;  // null: it is of another layer
-  bool first = false;             // in its graph
+  std::shared_ptr<State> state;    // null: nobody asked for it
+  ExplainedLaunch* sum = nullptr;  // null: it is of another layer
   Clock::time_point start = {};
   double inside = 0;                      // seconds of launches inside
   std::optional<RemarkListener> remarks;  // at the entry's first run
@@ -59,6 +53,18 @@ std::string layer_of(const Node& node) {
 
 void add_once(std::vector<std::string>& all, std::string text) {
   if (std::find(all.begin(), all.end(), text) == all.end()) all.push_back(std::move(text));
+}
+
+bool do_the_same(const ExplainedLaunch& a, const ExplainedLaunch& b) {
+  return a.layers == b.layers && a.operations == b.operations && a.phases == b.phases &&
+         a.remarks == b.remarks && a.flops == b.flops && a.bytes == b.bytes;
+}
+
+void add(ExplainedLaunch& sum, const ExplainedLaunch& launch) {
+  sum.runs += launch.runs;
+  sum.first_runs += launch.first_runs;
+  sum.first_seconds += launch.first_seconds;
+  sum.later_seconds += launch.later_seconds;
 }
 
 // "12.3 M"
@@ -140,16 +146,12 @@ class Ear final : public LaunchListener {
     if (launch.state && concerns(*launch.state, event)) {
       ExplainedLaunch told = described(event);
       const std::string key = fmt::format(
-          "{} {} {} {} {} {}", fmt::join(told.layers, ","), fmt::join(told.operations, ","),
-          fmt::join(told.phases, ","), told.flops, told.bytes, all.size() > 1);
+          "{} {} {} {} {} {}", fmt::ptr(event.parts.data()), fmt::join(told.layers, ","),
+          fmt::join(told.operations, ","), fmt::join(told.phases, ","), told.flops, told.bytes);
       const std::lock_guard lock(launch.state->mutex);
-      const auto [entry, fresh] = launch.state->entries.try_emplace(key);
-      launch.entry = &entry->second;
-      launch.first = launch.entry->graphs.insert(event.parts.data()).second;
-      if (fresh) {
-        launch.entry->launch = std::move(told);
-        launch.remarks.emplace();
-      }
+      const auto [entry, fresh] = launch.state->launches.try_emplace(key, std::move(told));
+      launch.sum = &entry->second;
+      if (fresh) launch.remarks.emplace();
     }
     if (!launch.remarks) launch.silence.emplace();
     launch.start = Clock::now();
@@ -161,7 +163,7 @@ class Ear final : public LaunchListener {
     if (all.empty()) return;  // begun before it listened
     Running& launch = all.back();
     const double seconds = std::chrono::duration<double>(now - launch.start).count();
-    if (launch.entry != nullptr) add(launch, seconds);
+    if (launch.sum != nullptr) count(launch, seconds);
     all.pop_back();
     if (!all.empty()) all.back().inside += seconds;
   }
@@ -175,13 +177,13 @@ class Ear final : public LaunchListener {
     return all;
   }
 
-  static void add(const Running& launch, double seconds) {
+  static void count(const Running& launch, double seconds) {
     const std::lock_guard lock(launch.state->mutex);
-    ExplainedLaunch& sum = launch.entry->launch;
+    ExplainedLaunch& sum = *launch.sum;
+    const bool first = sum.runs++ == 0;
     if (launch.remarks) sum.remarks = launch.remarks->remarks();
-    (launch.first ? sum.first_seconds : sum.later_seconds) += seconds - launch.inside;
-    sum.first_runs += launch.first ? 1 : 0;
-    ++sum.runs;
+    (first ? sum.first_seconds : sum.later_seconds) += seconds - launch.inside;
+    sum.first_runs = 1;
   }
 
   std::mutex mutex_;
@@ -199,7 +201,6 @@ Explainer::~Explainer() {
 }
 
 void Explainer::start() {
-  if (listening_) return;
   if (launch_listener() != nullptr) {
     fail(ErrorKind::Value, "[explain] a profiler or another explanation is running");
   }
@@ -225,8 +226,16 @@ std::vector<ExplainedLaunch> Explainer::launches() const {
   std::vector<ExplainedLaunch> all;
   {
     const std::lock_guard lock(state_->mutex);
-    for (const auto& [key, entry] : state_->entries) {
-      if (entry.launch.runs > 0) all.push_back(entry.launch);
+    for (const auto& [key, launch] : state_->launches) {
+      if (launch.runs == 0) continue;
+      const auto equal = std::find_if(all.begin(), all.end(), [&](const ExplainedLaunch& other) {
+        return do_the_same(launch, other);
+      });
+      if (equal == all.end()) {
+        all.push_back(launch);
+      } else {
+        add(*equal, launch);
+      }
     }
   }
   std::stable_sort(all.begin(), all.end(), [](const ExplainedLaunch& a, const ExplainedLaunch& b) {

@@ -11,7 +11,8 @@
 
 namespace lamella::profile {
 
-// The runs of launches that do the same work for the same layers, in one graph or in several.
+// The runs of launches that do the same work for the same layers, in one graph or in several: with
+// the same operations and programs over the same sizes.
 struct ExplainedLaunch {
   std::vector<std::string> layers;      // "backbone.conv1"; "" stands for none
   std::vector<std::string> operations;  // as the program called them, in order

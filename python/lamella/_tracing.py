@@ -50,7 +50,7 @@ class Watcher:
     def run(self, args, kwargs):
         """(result, what became of the trace)."""
         if not self._site.start(args, kwargs):  # another thread is being followed
-            return self._function(*args, **kwargs), "again"
+            return self._function(*args, **kwargs), "elsewhere"
         try:
             self._outer = sys.getprofile()
             sys.setprofile(self._event)

@@ -1,6 +1,8 @@
 """What the machine does for a layer: its tile programs, their arithmetic intensity, and the share
 of the machine's peak that they reach."""
 
+import warnings
+
 from lamella import _native
 
 
@@ -23,8 +25,13 @@ class Explanation:
         self._explainer.start()
         return self
 
-    def __exit__(self, *error):
-        self._explainer.stop()
+    def __exit__(self, kind, error, trace):
+        try:
+            self._explainer.stop()
+        except Exception as pending:
+            if error is None:
+                raise
+            warnings.warn(f"[explain] what was pending failed: {pending}", stacklevel=2)
 
     def launches(self):
         """The launches of compiled graphs, the costliest first, as dictionaries: layers,

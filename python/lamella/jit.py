@@ -35,6 +35,8 @@ class Traced:
 
     def _watch(self, args, kwargs):
         result, became = Watcher(self._site, self._function).run(args, kwargs)
+        if became == "elsewhere":
+            return result
         self._watched += 1
         if became == "kept":
             self._failures = self._watched = 0

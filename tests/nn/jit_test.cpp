@@ -114,6 +114,46 @@ TEST(Jit, WhatChangesBetweenTwoCallsIsNotRepeated) {
   EXPECT_THAT(jit.reason(), HasSubstr("do different things"));
 }
 
+TEST(Jit, OfMoreTypesInTurnThanItKeepsTheFirstAreRepeated) {
+  Counted counted{.function = [](const Tensors& x) { return Tensors{x[0] + 1.0}; }};
+  Jit jit = counted.jit();
+  for (int turn = 0; turn < 6; ++turn) {
+    for (size_t i = 1; i <= 17; ++i) jit({floats(std::vector<float>(i, 1))});
+  }
+  EXPECT_EQ(counted.calls, 2 * 16 + 6);
+}
+
+TEST(Jit, AModeThatIsSetAgainChangesNothing) {
+  const auto net = make_ref<Dense>(2, 2);
+  Counted counted{.function = [&](const Tensors& x) { return Tensors{(*net)(x[0])}; }};
+  Jit jit = counted.jit();
+  for (int i = 0; i < 10; ++i) {
+    net->set_train(true);
+    jit({ops::reshape(floats({1, 2}), Shape{1, 2})});
+  }
+  EXPECT_EQ(counted.calls, 2);
+}
+
+TEST(Jit, AnArgumentThatAnOptimizerOfOutsideUpdatesIsReadAfterwards) {
+  const auto run = [](bool traced) {
+    const auto weight = make_ref<Parameter>(floats({1, 2}), "w", ParameterOptions{});
+    const auto optimizer =
+        make_ref<optim::Adam>(Parameters{weight}, optim::AdamOptions{.learning_rate = 0.5});
+    const Jit::Function plain = [&](const Tensors& x) {
+      (*optimizer)({x[0] * 0.0 + 1.0});
+      return Tensors{x[0] * 1.0};
+    };
+    Jit jit(plain);
+    std::vector<std::vector<float>> seen;
+    for (int i = 0; i < 6; ++i) {
+      const Tensors arguments = {i < 3 ? floats({7, 8}) : weight->tensor()};
+      seen.push_back((traced ? jit(arguments) : plain(arguments))[0].to_vector<float>());
+    }
+    return seen;
+  };
+  EXPECT_EQ(run(true), run(false));
+}
+
 TEST(Jit, CallsThatNeverRepeatAreNotFollowedForEver) {
   Counted counted{.function = [](const Tensors& x) { return Tensors{x[0] + 1.0}; }};
   Jit jit = counted.jit();

@@ -109,6 +109,35 @@ def test_every_size_is_a_launch_of_its_own():
     assert all(launch["runs"] == 1 for launch in dense)
 
 
+def test_other_extents_of_one_program_are_other_launches():
+    with Explanation() as explanation:
+        for shape in ((4, 600), (600, 4)):
+            for _ in range(3):
+                ops.softmax(Tensor(np.ones(shape, np.float32)), -1).asnumpy()
+    assert [launch["runs"] for launch in explanation.launches()] == [3, 3]
+
+
+def test_the_programs_own_error_leaves_the_context():
+    def run():
+        lost = []
+        with Explanation():
+            lost.append(ops.gather(Tensor(np.ones((3, 4), np.float32)), Tensor(np.array([77])), 0))
+            raise KeyError("mine")
+
+    with pytest.warns(UserWarning, match="what was pending failed"):  # noqa: SIM117
+        with pytest.raises(KeyError, match="mine"):
+            run()
+
+
+def test_an_explanation_is_not_entered_twice():
+    explanation = Explanation()
+    with explanation:
+        with pytest.raises(ValueError, match="another explanation is running"):
+            explanation.__enter__()
+        ops.tanh(Tensor([1.0])).asnumpy()
+    assert len(explanation.launches()) == 1
+
+
 def test_an_explanation_may_end_while_another_thread_computes():
     stop = threading.Event()
 
