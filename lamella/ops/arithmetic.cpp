@@ -2,6 +2,7 @@
 #include "lamella/ops/functions.h"
 #include "lamella/ops/infer_rules.h"
 #include "lamella/ops/tensor_operators.h"
+#include "lamella/ops/zero_gradient.h"
 
 namespace lamella {
 
@@ -74,7 +75,7 @@ LAMELLA_OP(floor_divide, (Operand x, Operand y),
     .accepts = kNumbers, .promotion = Promotion::Common,
     .infer = infer::elementwise,
     .lower = tile_opcode<Opcode::FloorDiv>(),
-    .vjp = vjp([](VjpCall&) {}),  // constant but for its jumps
+    .vjp = zero_gradient,  // constant but for its jumps
     .batch = batch::elementwise,
     .reference = numpy("np.floor_divide(x, y)", 0.5),
     .cost = Cost{2},

@@ -1,6 +1,7 @@
 // Comparison and logic.
 #include "lamella/ops/functions.h"
 #include "lamella/ops/infer_rules.h"
+#include "lamella/ops/zero_gradient.h"
 
 namespace lamella {
 
@@ -175,7 +176,7 @@ LAMELLA_OP(stop_gradient, (Operand x),
     .lower = tile_instructions([](tile::Builder&, std::span<const tile::ValueId> o, const Node&) {
       return o[0];
     }),
-    .vjp = vjp([](VjpCall&) {}),
+    .vjp = zero_gradient,
     .batch = batch::elementwise,
     .reference = numpy("x", 0), .cost = Cost{0}, .samples = Samples{"randn(3, 5)"})
 

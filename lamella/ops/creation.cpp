@@ -3,6 +3,7 @@
 #include "lamella/ops/functions.h"
 #include "lamella/ops/infer_rules.h"
 #include "lamella/ops/tensor_operators.h"
+#include "lamella/ops/zero_gradient.h"
 
 namespace lamella {
 
@@ -64,7 +65,7 @@ LAMELLA_OP(zeros_like, (Operand x),
     .doc = "Zeros of x's type.",
     .accepts = kAnyDType, .infer = infer::same,
     .lower = composite_of_moves([](const CompositeCall& call) { return std::vector{ops::zeros_of(call.result_type())}; }),
-    .vjp = vjp([](VjpCall&) {}),  // constant
+    .vjp = zero_gradient,  // constant
     .batch = batch::elementwise,
     .reference = numpy("np.zeros_like(x)", 0), .cost = Cost{0}, .samples = Samples{"randn(3, 4)"})
 
@@ -75,7 +76,7 @@ LAMELLA_OP(ones_like, (Operand x),
       const TensorType& type = call.result_type();
       return std::vector{ops::broadcast_to(Tensor::scalar(type.dtype, 1), type.shape)};
     }),
-    .vjp = vjp([](VjpCall&) {}),  // constant
+    .vjp = zero_gradient,  // constant
     .batch = batch::elementwise,
     .reference = numpy("np.ones_like(x)", 0), .cost = Cost{0}, .samples = Samples{"randn(3, 4)"})
 

@@ -10,6 +10,7 @@
 #include "lamella/ops/functions.h"
 #include "lamella/ops/infer_rules.h"
 #include "lamella/ops/tensor_operators.h"
+#include "lamella/ops/zero_gradient.h"
 
 namespace lamella {
 
@@ -99,7 +100,7 @@ LAMELLA_OP(random_bernoulli, (Operand seed, Operand offset, Operand p, Shape sha
       const Tensor u = fraction(call, 0, 24, DType::Float32);
       return std::vector{ops::cast(ops::less(u, call[2]), call.result_type().dtype)};
     }),
-    .vjp = vjp([](VjpCall&) {}),  // constant but for its jumps
+    .vjp = zero_gradient,  // constant but for its jumps
     .batch = batch::through_composite,
     .reference = numpy("uniform(seed, offset, shape, 'float32') < np.float32(p)", 0), .cost = Cost{60},
     .samples = Samples{"5, 7, 0.3, shape=(3, 5), dtype='float32'", "5, 7, 0.5, shape=(33,), dtype='bool'"})

@@ -2,6 +2,7 @@
 #include "lamella/ops/functions.h"
 #include "lamella/ops/infer_rules.h"
 #include "lamella/ops/tensor_operators.h"
+#include "lamella/ops/zero_gradient.h"
 
 namespace lamella {
 
@@ -34,35 +35,35 @@ LAMELLA_OP(abs, (Operand x),
 LAMELLA_OP(sign, (Operand x),
     .doc = "-1, 0 or 1; NaN of NaN.",
     .accepts = kNumbers, .infer = infer::same, .lower = tile_opcode<Opcode::Sign>(),
-    .vjp = vjp([](VjpCall&) {}),  // constant but for its jumps
+    .vjp = zero_gradient,  // constant but for its jumps
     .batch = batch::elementwise,
     .reference = numpy("np.sign(x)", 0), .cost = Cost{2}, .samples = Samples{"randn(3, 5)"})
 
 LAMELLA_OP(floor, (Operand x),
     .doc = "The largest whole number not above x.",
     .accepts = kFloats, .infer = infer::same, .lower = tile_opcode<Opcode::Floor>(),
-    .vjp = vjp([](VjpCall&) {}),  // constant but for its jumps
+    .vjp = zero_gradient,  // constant but for its jumps
     .batch = batch::elementwise,
     .reference = numpy("np.floor(x)", 0), .cost = Cost{1}, .samples = Samples{"randn(3, 5)"})
 
 LAMELLA_OP(ceil, (Operand x),
     .doc = "The smallest whole number not below x.",
     .accepts = kFloats, .infer = infer::same, .lower = tile_opcode<Opcode::Ceil>(),
-    .vjp = vjp([](VjpCall&) {}),  // constant but for its jumps
+    .vjp = zero_gradient,  // constant but for its jumps
     .batch = batch::elementwise,
     .reference = numpy("np.ceil(x)", 0), .cost = Cost{1}, .samples = Samples{"randn(3, 5)"})
 
 LAMELLA_OP(round, (Operand x),
     .doc = "The nearest whole number, halves to the even one.",
     .accepts = kFloats, .infer = infer::same, .lower = tile_opcode<Opcode::Round>(),
-    .vjp = vjp([](VjpCall&) {}),  // constant but for its jumps
+    .vjp = zero_gradient,  // constant but for its jumps
     .batch = batch::elementwise,
     .reference = numpy("np.round(x)", 0), .cost = Cost{1}, .samples = Samples{"randn(3, 5)"})
 
 LAMELLA_OP(trunc, (Operand x),
     .doc = "x without its fraction.",
     .accepts = kFloats, .infer = infer::same, .lower = tile_opcode<Opcode::Trunc>(),
-    .vjp = vjp([](VjpCall&) {}),  // constant but for its jumps
+    .vjp = zero_gradient,  // constant but for its jumps
     .batch = batch::elementwise,
     .reference = numpy("np.trunc(x)", 0), .cost = Cost{1}, .samples = Samples{"randn(3, 5)"})
 

@@ -1,11 +1,14 @@
 // The walk from results back to operands.
 #include "lamella/transform/grad.h"
 
+#include <algorithm>
+
 #include "lamella/ir/call_site.h"
 #include "lamella/ir/window.h"
 #include "lamella/ops/custom_gradient.h"
 #include "lamella/ops/functions.h"
 #include "lamella/ops/tensor_operators.h"
+#include "lamella/ops/zero_gradient.h"
 #include "lamella/transform/composite.h"
 #include "lamella/transform/walk_back.h"
 
@@ -51,10 +54,37 @@ std::vector<Tensor> through_composite(const Node& node, const std::vector<Tensor
   return gradients;
 }
 
+const Gradient& gradient_rule(const Node& node) {
+  return opdef(node).fields().vjp.value;
+}
+
+// What a gradient in `wrt` may pass through: the float values that depend on them, and which of the
+// nodes give such, unless they let no gradient through.
+struct Dependents {
+  PointerMap<Value, bool> values;
+  std::vector<bool> nodes;
+
+  Dependents(std::span<Value* const> wrt, std::span<const Ref<Node>> recorded)
+      : values(wrt.size() + recorded.size()), nodes(recorded.size(), false) {
+    for (const Value* value : wrt) values.insert(value);
+    for (size_t i = 0; i < recorded.size(); ++i) {
+      const Node& node = *recorded[i];
+      nodes[i] = std::ranges::any_of(node.operands(),
+                                     [&](const auto& operand) { return has(operand.get()); }) &&
+                 !is_zero(gradient_rule(node));
+      if (!nodes[i]) continue;
+      for (const Ref<Value>& result : node.results()) {
+        if (is_float(result->type().dtype)) values.insert(result.get());
+      }
+    }
+  }
+  bool has(const Value* value) const { return values.contains(value); }
+};
+
 std::vector<Tensor> gradients_of(const Node& node, std::vector<Tensor> cotangents,
                                  std::vector<bool> needed) {
   const WrittenNumbers written;
-  const Gradient& rule = opdef(node).fields().vjp.value;
+  const Gradient& rule = gradient_rule(node);
   if (rule.through_composite) return through_composite(node, cotangents, needed);
   if (rule.function == nullptr) {
     throw Error(ErrorKind::Unsupported,
@@ -79,22 +109,11 @@ void walk_back(Cotangents& cotangents, std::span<Value* const> wrt, size_t first
 
 void walk_back(Cotangents& cotangents, std::span<Value* const> wrt,
                std::span<const Ref<Node>> nodes) {
-  PointerMap<Value, bool> depends(wrt.size() + nodes.size());
-  for (const Value* value : wrt) depends.insert(value);
-  std::vector<bool> on_the_way(nodes.size(), false);
-  for (size_t i = 0; i < nodes.size(); ++i) {
-    for (const Ref<Value>& operand : nodes[i]->operands()) {
-      on_the_way[i] = on_the_way[i] || depends.contains(operand.get());
-    }
-    if (!on_the_way[i]) continue;
-    for (const Ref<Value>& result : nodes[i]->results()) {
-      if (is_float(result->type().dtype)) depends.insert(result.get());
-    }
-  }
+  const Dependents dependents(wrt, nodes);
   const ProvenanceScope outer;
   for (size_t i = nodes.size(); i-- > 0;) {
     const Node& node = *nodes[i];
-    if (!on_the_way[i]) continue;
+    if (!dependents.nodes[i]) continue;
     std::vector<Tensor> arriving(node.results().size());
     bool any = false;
     for (size_t r = 0; r < arriving.size(); ++r) {
@@ -106,7 +125,7 @@ void walk_back(Cotangents& cotangents, std::span<Value* const> wrt,
     if (!any) continue;
     std::vector<bool> needed;
     for (const Ref<Value>& operand : node.operands()) {
-      needed.push_back(depends.contains(operand.get()) && is_float(operand->type().dtype));
+      needed.push_back(dependents.has(operand.get()) && is_float(operand->type().dtype));
     }
     // Gradients belong to the layer and the line whose gradients they are.
     set_current_provenance({.layer = node.layer(), .phase = Phase::Backward});
@@ -168,7 +187,8 @@ class CustomRule final : public CustomGradientRule {
 
 struct Pullback::Kept {
   std::vector<Ref<Value>> wrt, results;
-  std::vector<Ref<Node>> nodes;
+  std::vector<Ref<Node>> nodes;      // between the two
+  std::vector<Ref<Value>> operands;  // theirs that are yet to be computed, by whichever node
 
   Kept(std::span<const Tensor> tensors, const char* name) {
     for (const Tensor& tensor : tensors) {
@@ -182,15 +202,38 @@ struct Pullback::Kept {
   Kept(const Kept&) = delete;
   ~Kept() {
     for (const Ref<Node>& node : nodes) node->let_go();
+    for (const Ref<Value>& operand : operands) operand->drop_handle();
+  }
+
+  // Takes what a walk back from the results needs of a run.
+  void keep(std::span<const Ref<Node>> run) {
+    const Dependents dependents(pointers(), run);
+    PointerMap<Value, bool> reached(results.size() + run.size());
+    for (const Ref<Value>& result : results) reached.insert(result.get());
+    for (size_t i = run.size(); i-- > 0;) {
+      const Ref<Node>& node = run[i];
+      const bool is_between =
+          dependents.nodes[i] && std::ranges::any_of(node->results(), [&](const auto& result) {
+            return reached.contains(result.get());
+          });
+      if (!is_between) continue;
+      nodes.push_back(node);
+      node->keep();
+      for (const Ref<Value>& operand : node->operands()) {
+        if (dependents.has(operand.get())) reached.insert(operand.get());
+        if (operand->state() != Value::State::Pending) continue;
+        operands.push_back(operand);
+        operand->add_handle();
+      }
+    }
+    std::ranges::reverse(nodes);
   }
 
   // The gradients for what is known of the results. Needs an open gradient scope.
   std::vector<Tensor> gradients(Cotangents cotangents, std::span<const Ref<Node>> between) const {
-    std::vector<Value*> values;
-    for (const Ref<Value>& value : wrt) values.push_back(value.get());
     {
       const WalkScope walk;
-      walk_back(cotangents, values, between);
+      walk_back(cotangents, pointers(), between);
     }
     std::vector<Tensor> found;
     for (const Ref<Value>& value : wrt) {
@@ -198,6 +241,13 @@ struct Pullback::Kept {
       found.push_back(cotangent == nullptr ? ops::zeros_of(value->type()) : *cotangent);
     }
     return found;
+  }
+
+ private:
+  std::vector<Value*> pointers() const {
+    std::vector<Value*> values;
+    for (const Ref<Value>& value : wrt) values.push_back(value.get());
+    return values;
   }
 };
 
@@ -228,10 +278,7 @@ ValueAndPullback vjp(const std::function<std::vector<Tensor>()>& function,
   const auto kept = std::make_shared<Pullback::Kept>(wrt, "vjp");
   std::vector<Tensor> values = function();
   for (const Tensor& value : values) kept->results.push_back(value.value());
-  for (const Ref<Node>& node : recorded_since(first)) {
-    node->keep();
-    kept->nodes.push_back(node);
-  }
+  kept->keep(recorded_since(first));
   return {.values = std::move(values), .pullback = Pullback(kept)};
 }
 

@@ -1,12 +1,15 @@
 // Gradients against closed forms and finite differences.
 #include "lamella/transform/grad.h"
 
+#include <functional>
 #include <optional>
 #include <thread>
+#include <tuple>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "lamella/device/pool.h"
 #include "lamella/ir/window.h"
 #include "lamella/ops/functions.h"
 #include "lamella/ops/tensor_operators.h"
@@ -96,6 +99,51 @@ TEST(Vjp, OutlivesTheWindowAndTheThreadThatRanIt) {
     Window::of_thread().flush();
   }).join();
   EXPECT_EQ((*pull_back)(std::vector{one})[0].to_vector<double>(), (std::vector<double>{3, 12}));
+}
+
+// The bytes in use while the pullback of a function of one tensor lives, less those before.
+int64_t kept_by(const std::function<Tensor(const Tensor&)>& function, const Tensor& x) {
+  Window::of_thread().flush();
+  const int64_t before = cpu_pool().statistics().used;
+  const Tensor wrt[] = {x};
+  const Pullback pull_back = vjp([&] { return std::vector{function(x)}; }, wrt).pullback;
+  Window::of_thread().flush();
+  const int64_t kept = cpu_pool().statistics().used - before;
+  EXPECT_EQ(pull_back(std::vector{x})[0].shape(), x.shape());
+  return kept;
+}
+
+TEST(Vjp, KeepsOfTheRunOnlyWhatItsGradientsNeed) {
+  const Tensor x = Tensor::from_vector<double>({1 << 16}, std::vector<double>(1 << 16, 2));
+  const int64_t size = 8 << 16;
+  const auto product = [](const Tensor& y) { return y * y; };
+  EXPECT_LT(kept_by(product, x), 2 * size);
+  const auto beside = [&](const Tensor& y) {
+    for (int i = 0; i < 5; ++i) std::ignore = ops::exp(y + static_cast<double>(i));  // of no result
+    return product(y);
+  };
+  EXPECT_EQ(kept_by(beside, x), kept_by(product, x));
+  const auto stopped = [&](const Tensor& y) {
+    return product(y) + ops::stop_gradient(ops::exp(ops::sin(ops::cos(y))));
+  };
+  EXPECT_LT(kept_by(stopped, x), 4 * size);
+  const auto jumps = [&](const Tensor& y) {
+    return product(y) + ops::exp(ops::sin(ops::floor(y)));
+  };
+  EXPECT_LT(kept_by(jumps, x), 4 * size);
+}
+
+// Whoever else holds them: an argument made just before, and what no gradient flows through.
+TEST(Vjp, KeepsOperandsThatAreYetToBeComputed) {
+  const Tensor one = doubles({2}, {1, 1});
+  std::optional<Pullback> pull_back;
+  {
+    const Tensor x = doubles({2}, {1, 2}) + 1.0;
+    const Tensor wrt[] = {x};
+    pull_back = vjp([&] { return std::vector{x * ops::stop_gradient(x + 3.0) * x}; }, wrt).pullback;
+  }
+  Window::of_thread().flush();
+  EXPECT_EQ((*pull_back)(std::vector{one})[0].to_vector<double>(), (std::vector<double>{20, 36}));
 }
 
 TEST(Vjp, CotangentsHaveTheTypesOfTheResults) {
