@@ -4,7 +4,8 @@ import inspect
 import math
 
 from lamella import _native
-from lamella._arguments import int_of, number_of
+from lamella._arguments import int_of as _int_of
+from lamella._arguments import number_of
 from lamella.mindspore.mint.nn import functional as F
 from lamella.nn.cell import Cell, layer
 from lamella.nn.initializers import initializer
@@ -14,7 +15,7 @@ from lamella.nn.parameter import Parameter
 
 def _size(name, argument, value):
     """The int of at least 1 that an argument of a layer is."""
-    size = int_of(name, argument, value)
+    size = _int_of(name, argument, value)
     if size < 1:
         raise ValueError(f"[{name}] {argument} must be at least 1, got {size}")
     return size
