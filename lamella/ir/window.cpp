@@ -1,6 +1,8 @@
 // Recording into the window, and the bookkeeping around a flush.
 #include "lamella/ir/window.h"
 
+#include <algorithm>
+
 #include "lamella/base/env.h"
 #include "lamella/base/host.h"
 #include "lamella/base/pointer_map.h"
@@ -79,16 +81,24 @@ Window& Window::of_thread() {
 
 Window& Window::lend() {
   const UnforkableWork work;
-  std::lock_guard lock(windows().mutex);
-  std::vector<Window*>& idle = windows().idle;
-  for (auto window = idle.begin(); window != idle.end(); ++window) {
-    if (!(*window)->begin_again()) continue;
-    Window& lent = **window;
-    idle.erase(window);
-    return lent;
+  // Looked at without the lock: what a window drops may wait for the host's, which may be held by a
+  // thread that waits here.
+  std::vector<Window*> idle;
+  {
+    std::lock_guard lock(windows().mutex);
+    idle.swap(windows().idle);
   }
-  windows().all.push_back(new Window);
-  return *windows().all.back();
+  const auto found =
+      std::find_if(idle.begin(), idle.end(), [](Window* window) { return window->begin_again(); });
+  Window* const lent = found != idle.end() ? *found : new Window;
+  std::lock_guard lock(windows().mutex);
+  if (found == idle.end()) {
+    windows().all.push_back(lent);
+  } else {
+    idle.erase(found);
+  }
+  windows().idle.insert(windows().idle.end(), idle.begin(), idle.end());
+  return *lent;
 }
 
 Window::Window() : limits_(limits_from_environment()) {}
