@@ -5,6 +5,7 @@ import math
 import statistics
 from collections.abc import Sequence
 
+from measure import MATMULS
 from sides import OUR_CPP, OUR_CPP_WITH_JIT, OUR_PYTHON, PEERS, Commands, Figure, alternate, running
 
 # Not read, so Lamella records them and computes nothing, which the peers do at once.
@@ -66,10 +67,5 @@ MEMORY_BOUND = Comparison(
         "adam_40x512x1024",
     ]
 )
-MATRIX_PRODUCTS = Comparison(
-    [
-        *(f"matmul_{size}x{size}x{size}" for size in (64, 128, 256, 512, 1024, 2048, 4096)),
-        *("matmul_1x4096x4096", "matmul_32x1024x4096", "matmul_4096x64x4096"),
-    ]
-)
+MATRIX_PRODUCTS = Comparison(list(MATMULS))
 TRAINING_STEPS = Comparison(["lenet_step", "mlp_step", "lstm_step", "transformer_step"])

@@ -16,6 +16,15 @@ from collections.abc import Callable
 
 Call = Callable[[], object]
 
+# The cases of matrix products: rows, depth and columns by name.
+MATMULS = {
+    f"matmul_{rows}x{depth}x{columns}": (rows, depth, columns)
+    for rows, depth, columns in (
+        *((size, size, size) for size in (64, 128, 256, 512, 1024, 2048, 4096)),
+        *((1, 4096, 4096), (32, 1024, 4096), (4096, 64, 4096)),
+    )
+}
+
 # A measurement repeats the call for about this long, and reports the mean.
 MEASUREMENT_SECONDS = 0.1
 MEASUREMENTS = 7

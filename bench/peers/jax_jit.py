@@ -1,5 +1,6 @@
 """The cases of the benchmarks in JAX, each compiled by jax.jit."""
 
+import functools
 import pathlib
 import sys
 
@@ -9,7 +10,7 @@ import numpy as np
 from jax import lax
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
-from measure import Call, main
+from measure import MATMULS, Call, main
 
 random = np.random.default_rng(0)
 
@@ -256,11 +257,6 @@ def transformer_step() -> Call:
     return training_step(loss_of, parameters, tokens, following, decay=0.01)
 
 
-MATMULS = [
-    *((size, size, size) for size in (64, 128, 256, 512, 1024, 2048, 4096)),
-    *((1, 4096, 4096), (32, 1024, 4096), (4096, 64, 4096)),
-]
-
 CASES = {
     "add_one_element": add_one_element,
     "chain_of_10": chain_of_10,
@@ -271,7 +267,7 @@ CASES = {
     "cross_entropy_4096x1024": cross_entropy,
     "adam_200x1000": lambda: adam([(1000,)] * 200),
     "adam_40x512x1024": lambda: adam([(512, 1024)] * 40),
-    **{"matmul_{}x{}x{}".format(*size): lambda size=size: matmul(*size) for size in MATMULS},
+    **{name: functools.partial(matmul, *shape) for name, shape in MATMULS.items()},
     "lenet_step": lenet_step,
     "mlp_step": mlp_step,
     "lstm_step": lstm_step,

@@ -9,7 +9,7 @@ import onnxruntime
 from onnx import TensorProto, helper
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
-from measure import Call, main
+from measure import MATMULS, Call, main
 from sides import THREADS
 
 random = np.random.default_rng(0)
@@ -54,13 +54,9 @@ def matmul(rows: int, inner: int, columns: int) -> Call:
     return run([node], "c", a=randn(rows, inner), b=randn(inner, columns))
 
 
-SHAPES = [
-    *((size, size, size) for size in (64, 128, 256, 512, 1024, 2048, 4096)),
-    *((1, 4096, 4096), (32, 1024, 4096), (4096, 64, 4096)),
-]
 CASES = {
     "chain_of_10": chain_of_10,
-    **{f"matmul_{m}x{k}x{n}": functools.partial(matmul, m, k, n) for m, k, n in SHAPES},
+    **{name: functools.partial(matmul, *shape) for name, shape in MATMULS.items()},
 }
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 Every case gives PyTorch the best it has: fused optimizers, and channels-last where that is faster.
 """
 
+import functools
 import pathlib
 import sys
 
@@ -11,7 +12,7 @@ from torch import nn
 from torch.nn import functional
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
-from measure import Call, best_of, main
+from measure import MATMULS, Call, best_of, main
 
 torch.manual_seed(0)
 torch.set_num_threads(2)
@@ -203,11 +204,6 @@ def transformer_step() -> Call:
     return training_step(network, loss_of, tokens, labels, optimizer=torch.optim.AdamW)
 
 
-MATMULS = [
-    *((size, size, size) for size in (64, 128, 256, 512, 1024, 2048, 4096)),
-    *((1, 4096, 4096), (32, 1024, 4096), (4096, 64, 4096)),
-]
-
 CASES = {
     "add_one_element": add_one_element,
     "chain_of_10": chain_of_10,
@@ -218,7 +214,7 @@ CASES = {
     "cross_entropy_4096x1024": cross_entropy,
     "adam_200x1000": lambda: adam([(1000,)] * 200),
     "adam_40x512x1024": lambda: adam([(512, 1024)] * 40),
-    **{"matmul_{}x{}x{}".format(*size): lambda size=size: matmul(*size) for size in MATMULS},
+    **{name: functools.partial(matmul, *shape) for name, shape in MATMULS.items()},
     "lenet_step": lenet_step,
     "mlp_step": mlp_step,
     "lstm_step": lstm_step,

@@ -15,6 +15,25 @@ thread_local Tracer* paused_tracer_of_thread = nullptr;
 
 }  // namespace
 
+std::vector<Ref<Storage>> storages_of(std::span<const Tensor> tensors) {
+  std::vector<Ref<Storage>> storages;
+  storages.reserve(tensors.size());
+  for (const Tensor& tensor : tensors) storages.push_back(tensor.storage());
+  return storages;
+}
+
+std::vector<size_t> sharing(std::span<const Ref<Storage>> storages) {
+  std::vector<size_t> first(storages.size());
+  for (size_t i = 0; i < storages.size(); ++i) {
+    while (storages[first[i]] != storages[i]) ++first[i];
+  }
+  return first;
+}
+
+bool recorded_elsewhere() {
+  return Tracer::current() != nullptr || &current_recorder() != &Window::of_thread();
+}
+
 std::atomic<int> Tracer::running{0};
 
 Tracer* Tracer::of_thread() {
@@ -39,9 +58,8 @@ void Tracer::wrote_beside(const Storage& storage) {
 }
 
 Tracer::Tracer(std::span<const Tensor> arguments, std::function<SourceLocation()> locate)
-    : locate_(std::move(locate)) {
+    : arguments_(storages_of(arguments)), locate_(std::move(locate)) {
   LAMELLA_CHECK(tracer_of_thread == nullptr);
-  for (const Tensor& argument : arguments) arguments_.push_back(argument.storage());
   tracer_of_thread = this;
   running.fetch_add(1, std::memory_order_relaxed);
 }
@@ -153,12 +171,11 @@ void Tracer::called(HostFunction function, std::span<const Ref<Value>> given,
 Ref<Trace> Tracer::finish(std::span<const Tensor> outputs) {
   {
     const TracingPaused paused;
+    const std::vector<size_t> same = sharing(storages_of(outputs));
     for (size_t i = 0; i < outputs.size() && !reason_; ++i) {
       LAMELLA_CHECK(made_here(outputs[i]));
       const std::optional<uint32_t> slot = slot_of(outputs[i].value());
-      size_t same = 0;
-      while (outputs[same].storage() != outputs[i].storage()) ++same;
-      if (slot) trace_->outputs_.push_back({*slot, same});
+      if (slot) trace_->outputs_.push_back({*slot, same[i]});
     }
   }
   if (reason_) return nullptr;

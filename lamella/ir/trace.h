@@ -20,6 +20,15 @@
 
 namespace lamella {
 
+LAMELLA_API std::vector<Ref<Storage>> storages_of(std::span<const Tensor> tensors);
+
+// For each of some tensors the first that is a handle of the same one.
+LAMELLA_API std::vector<size_t> sharing(std::span<const Ref<Storage>> storages);
+
+// Whether what this thread does is recorded elsewhere than in its window alone: it is being traced,
+// or in the body of a loop or branch.
+LAMELLA_API bool recorded_elsewhere();
+
 // A function with state outside of tensors that is called again at every replay (a draw of random
 // numbers, an optimizer's step): from the values it is given to those it makes.
 using HostFunction = std::function<std::vector<Ref<Value>>(std::span<const Ref<Value>> given)>;

@@ -16,11 +16,14 @@ namespace lamella::kernels {
 namespace {
 
 constexpr int64_t kLanes = 16;
-constexpr int64_t kMostChannels = 8;  // from half a vector on the library keeps up
-constexpr int64_t kLeastDepth =
-    16;  // channels of dy: with fewer, products cost more to move than make
-constexpr int64_t kLeastImages = 8;         // images are what threads share
-constexpr int64_t kBlockFloats = 32 << 10;  // of products that wait to be added
+// From half a vector of channels on the library keeps up.
+constexpr int64_t kMostChannels = 8;
+// With fewer channels of dy, products cost more to move than to make.
+constexpr int64_t kLeastDepth = 16;
+// Images are what threads share.
+constexpr int64_t kLeastImages = 8;
+// Products that wait to be added.
+constexpr int64_t kBlockFloats = 32 << 10;
 
 using Vector = float __attribute__((vector_size(kLanes * sizeof(float))));
 using Mask = int32_t __attribute__((vector_size(kLanes * sizeof(int32_t))));

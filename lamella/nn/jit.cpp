@@ -39,21 +39,14 @@ struct Circumstances {
   // How many times over what is recorded may be differentiated: loops keep what that takes.
   int gradient_order;
 
-  explicit Circumstances(const std::vector<Tensor>& arguments)
-      : cell_changes(changes()), gradient_order(Window::of_thread().gradient_order()) {
-    for (size_t i = 0; i < arguments.size(); ++i) {
-      types.push_back(arguments[i].type());
-      size_t first = 0;
-      while (arguments[first].storage() != arguments[i].storage()) ++first;
-      shared.push_back(first);
-    }
+  Circumstances(const std::vector<Tensor>& arguments, std::span<const Ref<Storage>> storages)
+      : shared(sharing(storages)),
+        cell_changes(changes()),
+        gradient_order(Window::of_thread().gradient_order()) {
+    for (const Tensor& argument : arguments) types.push_back(argument.type());
   }
   friend bool operator==(const Circumstances&, const Circumstances&) = default;
 };
-
-bool recorded_elsewhere() {
-  return Tracer::current() != nullptr || &current_recorder() != &Window::of_thread();
-}
 
 }  // namespace
 
@@ -79,30 +72,30 @@ struct Jit::Variant {
 
 std::vector<Tensor> Jit::operator()(const std::vector<Tensor>& arguments) {
   if (recorded_elsewhere()) return function_(arguments);
-  const Circumstances now(arguments);
+  const std::vector<Ref<Storage>> storages = storages_of(arguments);
+  Circumstances now(arguments, storages);
   for (size_t v = 0; v < variants_.size(); ++v) {
     if (!variants_[v]->confirmed || variants_[v]->circumstances != now) continue;
     std::swap(variants_[v], variants_.front());
-    std::vector<Ref<Storage>> storages;
-    storages.reserve(arguments.size());
-    for (const Tensor& argument : arguments) storages.push_back(argument.storage());
     // What the replay calls may call this function again, and drop the variant.
     const std::shared_ptr<Variant> kept = variants_.front();
     if (!kept->trace->takes(storages)) return function_(arguments);
     followed_ = 0;
     return kept->replay(arguments, storages);
   }
-  return failures_ < kMostFailures ? follow(arguments) : function_(arguments);
-}
-
-std::vector<Tensor> Jit::follow(const std::vector<Tensor>& arguments) {
+  if (failures_ >= kMostFailures) return function_(arguments);
   if (++followed_ > kMostFollowed) {
-    failures_ = kMostFailures - 1;
-    give_up("its calls do not repeat: arguments or cells change from call to call",
-            current_call_site());
+    failures_ = kMostFailures;
+    stay_as_it_is("its calls do not repeat: arguments or cells change from call to call",
+                  current_call_site());
     return function_(arguments);
   }
-  auto variant = std::make_shared<Variant>(Variant{.circumstances = Circumstances(arguments)});
+  auto variant = std::make_shared<Variant>(Variant{.circumstances = std::move(now)});
+  return follow(arguments, std::move(variant));
+}
+
+std::vector<Tensor> Jit::follow(const std::vector<Tensor>& arguments,
+                                std::shared_ptr<Variant> variant) {
   Tracer tracer(arguments, current_call_site);
   std::vector<Tensor> results = function_(arguments);
   std::vector<Tensor> made;
@@ -156,8 +149,15 @@ void Jit::keep(std::shared_ptr<Variant> variant) {
 }
 
 void Jit::give_up(std::string why, const SourceLocation& line) {
+  if (++failures_ < kMostFailures) {
+    reason_ = std::move(why);
+  } else {
+    stay_as_it_is(std::move(why), line);
+  }
+}
+
+void Jit::stay_as_it_is(std::string why, const SourceLocation& line) {
   reason_ = std::move(why);
-  if (++failures_ < kMostFailures) return;
   log().warn("jit: a function runs as if it was not wrapped, since {}{}", reason_,
              line.known() ? fmt::format(" ({}:{})", line.file, line.line) : "");
 }

@@ -34,9 +34,12 @@ class LAMELLA_API Jit {
  private:
   struct Variant;
 
-  std::vector<Tensor> follow(const std::vector<Tensor>& arguments);
+  std::vector<Tensor> follow(const std::vector<Tensor>& arguments,
+                             std::shared_ptr<Variant> variant);
   void keep(std::shared_ptr<Variant> variant);
+  // A call could not be kept; after a few the function is left alone.
   void give_up(std::string why, const SourceLocation& line);
+  void stay_as_it_is(std::string why, const SourceLocation& line);
 
   Function function_;
   std::vector<std::shared_ptr<Variant>> variants_;  // the one used last in front

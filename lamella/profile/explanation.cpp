@@ -254,9 +254,9 @@ std::string explanation(const std::vector<ExplainedLaunch>& launches, const Peak
     std::erase(layers, "");
     text += fmt::format("{}{}{}: {}\n", fmt::join(layers, ", "), layers.empty() ? "" : ", ",
                         fmt::join(launch.phases, " and "), fmt::join(launch.operations, ", "));
-    const char* each = launch.runs == 1 ? "run, {:.3g} ms\n" : "runs, {:.3g} ms each\n";
-    text += fmt::format("  {} ", launch.runs) +
-            fmt::format(fmt::runtime(each), 1e3 * launch.mean_seconds());
+    const bool once = launch.runs == 1;
+    text += fmt::format("  {} {}, {:.3g} ms{}\n", launch.runs, once ? "run" : "runs",
+                        1e3 * launch.mean_seconds(), once ? "" : " each");
     text += how_well(launch, peak);
     for (const std::string& remark : launch.remarks) text += indented(remark);
     text += "\n";

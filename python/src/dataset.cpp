@@ -80,7 +80,10 @@ struct IteratorHandle {
 IteratorHandle iterate(DatasetHandle& self, int64_t epochs, std::vector<std::string> columns,
                        std::optional<int> workers) {
   if (open_iterators().ended) {
-    without_lock([] {});
+    {
+      const HostReleased released;
+      stay_if_ended();
+    }
     fail(ErrorKind::Value, "[iterator] the interpreter ends: no dataset is read any more");
   }
   return IteratorHandle(
@@ -94,8 +97,8 @@ void end_iterators() {
   open.ended = true;
   const std::vector<Ref<data::Iterator>> all(open.all.begin(), open.all.end());
   const HostReleased released;
-  std::exception_ptr
-      interruption;  // by the user, whom one of them hears; the others end all the same
+  // By the user, whom one of them hears; the others end all the same.
+  std::exception_ptr interruption;
   for (const auto& iterator : all) {
     try {
       iterator->close();

@@ -131,13 +131,11 @@ bool same_spec(const ArgumentSpec& a, const ArgumentSpec& b) {
   return true;
 }
 
-// Which of the tensors are handles of one storage: by tensor, the first that shares its.
-std::vector<size_t> sharing(const std::vector<PyObject*>& tensors) {
-  std::vector<size_t> first(tensors.size());
-  for (size_t i = 0; i < tensors.size(); ++i) {
-    while (tensor_of(tensors[first[i]]).storage() != tensor_of(tensors[i]).storage()) ++first[i];
-  }
-  return first;
+std::vector<Ref<Storage>> storages_of(const std::vector<PyObject*>& tensors) {
+  std::vector<Ref<Storage>> storages;
+  storages.reserve(tensors.size());
+  for (PyObject* tensor : tensors) storages.push_back(tensor_of(tensor).storage());
+  return storages;
 }
 
 // ---- What is returned ----
@@ -304,10 +302,8 @@ class Site {
       if (!variant.confirmed || variant.gradient_order < order) continue;
       tensors.clear();
       if (!fits_call(variant.arguments, args, kwargs, tensors)) continue;
-      if (sharing(tensors) != variant.shared || !variant.guards_hold()) continue;
-      std::vector<Ref<Storage>> storages;
-      storages.reserve(tensors.size());
-      for (PyObject* tensor : tensors) storages.push_back(tensor_of(tensor).storage());
+      const std::vector<Ref<Storage>> storages = storages_of(tensors);
+      if (sharing(storages) != variant.shared || !variant.guards_hold()) continue;
       if (!variant.trace->takes(storages)) continue;
       if (v > 0) std::swap(variants_[v], variants_[0]);
       // What the call drops, or the guards' objects, may drop this variant.
@@ -356,7 +352,7 @@ class Site {
     }
     pending->tracer.reset();
     variant->arguments = std::move(pending->arguments);
-    variant->shared = sharing(pending->tensors);
+    variant->shared = sharing(storages_of(pending->tensors));
     variant->held.append(guards);
     variant->held.append(cells);
     for (nb::handle cell : cells) {
@@ -491,8 +487,7 @@ void add_jit(nb::module_& module) {
       },
       "cls"_a, "Whether a class is written in Python.");
   jit.def(
-      "tracing",
-      [] { return Tracer::current() != nullptr || &current_recorder() != &Window::of_thread(); },
+      "tracing", recorded_elsewhere,
       "Whether what this thread does is recorded elsewhere: it is being traced, or in the body of "
       "a loop or branch.");
   jit.def(

@@ -32,9 +32,7 @@ Ref<Trace> traced(const std::vector<Tensor>& arguments, const Function& function
 }
 
 std::vector<Tensor> again(const Ref<Trace>& trace, const std::vector<Tensor>& arguments) {
-  std::vector<Ref<Storage>> storages;
-  for (const Tensor& argument : arguments) storages.push_back(argument.storage());
-  return trace->replay(storages);
+  return trace->replay(storages_of(arguments));
 }
 
 TEST(Trace, ComputesWithOtherArguments) {

@@ -3,10 +3,10 @@
 #include <cmath>
 
 #include "tests/launch_count.h"
+#include "tests/thread_count.h"
 #include "tests/window_limits.h"
 #include <gtest/gtest.h>
 
-#include "lamella/base/parallel.h"
 #include "lamella/ops/functions.h"
 #include "lamella/ops/tensor_operators.h"
 #include "lamella/transform/grad.h"
@@ -45,12 +45,7 @@ void expect_same_bits(const Function& function) {
 
 // Steps run by blocks where there are enough for all threads.
 class Blocks : public testing::Test {
- protected:
-  void SetUp() override { set_thread_count(2); }
-  void TearDown() override { set_thread_count(threads_); }
-
- private:
-  const int threads_ = thread_count();
+  const testing_support::ScopedThreadCount threads_{2};
 };
 
 int64_t launches(const Function& function) {

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "tests/files.h"
+#include "tests/thread_count.h"
 #include "tests/window_limits.h"
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -39,18 +40,14 @@ int status_of_child(Body&& body) {
 
 class Fork : public testing::Test {
   const testing_support::ScopedWindowLimits long_window_;
+  const testing_support::ScopedThreadCount threads_{2};
 
  protected:
   void SetUp() override {
 #ifdef __SANITIZE_THREAD__
     GTEST_SKIP() << "the thread sanitizer allows no threads in a forked child";
 #endif
-    set_thread_count(2);
   }
-  void TearDown() override { set_thread_count(threads_); }
-
- private:
-  int threads_ = thread_count();
 };
 
 // Large enough that the parent's kernels run in its threads.

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <random>
 
+#include "tests/thread_count.h"
 #include "tests/window_limits.h"
 #include <gtest/gtest.h>
 
@@ -109,12 +110,7 @@ class Program {
 };
 
 class RandomPrograms : public testing::TestWithParam<Kind> {
- protected:
-  void SetUp() override { set_thread_count(2); }
-  void TearDown() override { set_thread_count(threads_); }
-
- private:
-  const int threads_ = thread_count();
+  const testing_support::ScopedThreadCount threads_{2};
 };
 
 TEST_P(RandomPrograms, GiveTheSameBitsForEveryWindow) {

@@ -42,7 +42,7 @@ int64_t grain_of(double nanoseconds_per_unit) {
 
 }  // namespace
 
-// What a program of columns reduces: for each batch `rows` rows of a column.
+// What a program of columns reduces: for each batch `rows` rows of a column. (One row in others.)
 struct ColumnSizes {
   int64_t batches, rows;
 
@@ -63,8 +63,9 @@ class KernelRun {
         arguments_(code.program, code.layout, launch),
         scratch_(static_cast<char*>(scratch)),
         length_(launch.extents.back()),
-        rows_(product(std::span(launch.extents).first(launch.extents.size() - 1))) {
-    if (code.program.reduction == Reduction::Columns) cut_columns(launch.extents);
+        rows_(product(std::span(launch.extents).first(launch.extents.size() - 1))),
+        columns_(code.program, launch.extents) {
+    if (code.program.reduction == Reduction::Columns) slice_ = columns_of_task();
   }
 
   void elementwise() const {
@@ -118,15 +119,16 @@ class KernelRun {
   }
 
   void columns() const {
-    const int64_t blocks = row_blocks(), slices = slice_count();
+    const int64_t blocks = columns_.blocks(), slices = slice_count();
     const double element_time = code_.nanoseconds_per_element;
-    const double task_time = element_time * static_cast<double>(std::min(reduced_, kRowBlock) *
+    const double task_time = element_time * static_cast<double>(std::min(columns_.rows, kRowBlock) *
                                                                 std::min(slice_, length_));
-    parallel(batches_ * blocks * slices, grain_of(task_time), [&](int64_t begin, int64_t end) {
-      for (int64_t task = begin; task < end; ++task) {
-        reduce_block(task / slices / blocks, task / slices % blocks, task % slices);
-      }
-    });
+    parallel(columns_.batches * blocks * slices, grain_of(task_time),
+             [&](int64_t begin, int64_t end) {
+               for (int64_t task = begin; task < end; ++task) {
+                 reduce_block(task / slices / blocks, task / slices % blocks, task % slices);
+               }
+             });
     finish_columns();
   }
 
@@ -173,18 +175,15 @@ class KernelRun {
 
  private:
   // A task is one block of rows by one slice of columns; slices keep accumulators in cache.
-  void cut_columns(std::span<const int64_t> extents) {
-    const ColumnSizes sizes(code_.program, extents);
-    batches_ = sizes.batches;
-    reduced_ = sizes.rows;
+  int64_t columns_of_task() const {
     const int threads = thread_count();
-    slice_ = std::min<int64_t>(round_up(std::max<int64_t>(length_, 1), kColumnPanel), 2048);
-    while (slice_ > 256 && batches_ * row_blocks() * ceil_divide(length_, slice_) < 2 * threads) {
-      slice_ /= 2;
+    int64_t slice = std::min<int64_t>(round_up(std::max<int64_t>(length_, 1), kColumnPanel), 2048);
+    while (slice > 256 &&
+           columns_.batches * columns_.blocks() * ceil_divide(length_, slice) < 2 * threads) {
+      slice /= 2;
     }
-    slice_ = round_up(slice_, kColumnPanel);
+    return round_up(slice, kColumnPanel);
   }
-  int64_t row_blocks() const { return ceil_divide(reduced_, kRowBlock); }
   int64_t slice_count() const { return std::max<int64_t>(ceil_divide(length_, slice_), 1); }
   // The first column of a slice and the end of its columns.
   std::pair<int64_t, int64_t> slice_at(int64_t number) const {
@@ -199,8 +198,8 @@ class KernelRun {
   void finish_columns() const {
     const int64_t slices = slice_count();
     const double finish_time =
-        0.2 * static_cast<double>((row_blocks() + 1) * std::min(slice_, length_));
-    parallel(batches_ * slices, grain_of(finish_time), [&](int64_t begin, int64_t end) {
+        0.2 * static_cast<double>((columns_.blocks() + 1) * std::min(slice_, length_));
+    parallel(columns_.batches * slices, grain_of(finish_time), [&](int64_t begin, int64_t end) {
       for (int64_t task = begin; task < end; ++task) {
         const auto [first, last] = slice_at(task % slices);
         code_.column_finish(arguments_.words(), task / slices, first, last, scratch_);
@@ -221,10 +220,8 @@ class KernelRun {
   char* scratch_;
   int64_t length_;
   int64_t rows_;
-  // Of a program that reduces columns:
-  int64_t batches_ = 1;
-  int64_t reduced_ = 0;  // rows of a batch
-  int64_t slice_ = 1;    // columns of a task
+  ColumnSizes columns_;
+  int64_t slice_ = 1;  // columns of a task, in a program that reduces them
 };
 
 // A part of one of several launches: some rows, or some elements of its only row.

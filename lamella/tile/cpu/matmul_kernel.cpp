@@ -133,9 +133,9 @@ class MatmulRun {
  private:
   std::string description() const {
     return fmt::format(
-        "matrix product of {} [{},{}] by [{},{}]{}: {} task{}; tiles of {} rows by {} vectors of "
-        "{} "
-        "in registers, in blocks of {} rows, {} columns and depth {}; the second matrix {}{}{}",
+        "matrix product of {} [{},{}] by [{},{}]{}: {} task{}; "
+        "tiles of {} rows by {} vectors of {} in registers, "
+        "in blocks of {} rows, {} columns and depth {}; the second matrix {}{}{}",
         name(program_.input), launch_.rows, launch_.depth, launch_.depth, launch_.columns,
         launch_.batch.empty() ? "" : fmt::format(", {} times", batch_count(launch_)), plan_.tasks,
         plan_.tasks == 1 ? "" : "s", plan_.max_rows, plan_.max_vectors, plan_.lanes,
