@@ -179,6 +179,16 @@ TEST(Matmul, OfSeveralBlocks) {
   }
 }
 
+// So few rows of A, so large a B, that B is read in short pieces of rows.
+TEST(Matmul, OfFewRowsByALargeMatrix) {
+  for (const int64_t rows : {1, 3}) {
+    MatmulCase c = {.rows = rows, .columns = 1100, .depth = 2050};
+    expect_defined_bits(c, InstructionSet::Avx2);
+    c.epilogue = bias_relu(DType::Float32, DType::BFloat16, 0);
+    expect_defined_bits(c, InstructionSet::Avx2);
+  }
+}
+
 TEST(Matmul, OfBatches) {
   expect_defined_bits({.batch = {3, 2}, .rows = 10, .columns = 20, .depth = 30});
   expect_defined_bits(
