@@ -11,6 +11,10 @@ namespace lamella {
 
 namespace {
 
+using kernels::Scratch;
+using kernels::scratch_aligned;
+using kernels::ScratchParts;
+
 int64_t bytes_of(const TensorView& view) {
   return view.count() * size_of(view.dtype);
 }
@@ -22,17 +26,20 @@ void copy(char* to, const char* from, int64_t bytes) {
 // What is carried from turn to turn: read in one half of its memory, written in the other.
 class LoopState {
  public:
-  explicit LoopState(std::span<const TensorView> initial) {
+  LoopState(std::span<const TensorView> initial, ScratchParts& memory) {
     int64_t half = 0;
     for (const TensorView& view : initial) {
       offsets_.push_back(half);
       bytes_.push_back(bytes_of(view));
-      half += (bytes_.back() + 63) / 64 * 64;
+      half += scratch_aligned(bytes_.back());
     }
-    memory_ = cpu_pool().allocate(std::max<int64_t>(2 * half, 64), "loop state");
-    halves_[0] = static_cast<char*>(memory_.data());
-    halves_[1] = halves_[0] + half;
+    for (char*& place : halves_) place = static_cast<char*>(memory.take(half));
     for (size_t i = 0; i < initial.size(); ++i) copy(now(i), initial[i].as<char>(), bytes_[i]);
+  }
+  static int64_t memory_bytes(std::span<const TensorView> initial) {
+    int64_t half = 0;
+    for (const TensorView& view : initial) half += scratch_aligned(bytes_of(view));
+    return 2 * half;
   }
 
   size_t size() const { return offsets_.size(); }
@@ -46,7 +53,6 @@ class LoopState {
 
  private:
   std::vector<int64_t> offsets_, bytes_;
-  Buffer memory_;
   char* halves_[2];
   int turned_ = 0;
 };
@@ -55,11 +61,12 @@ class LoopState {
 class RegionRun {
  public:
   RegionRun(Executable& region, std::span<const Node* const> operations,
-            std::span<const int64_t> bindings, Interruption interruption)
+            std::span<const int64_t> bindings, Interruption interruption, Scratch temporaries)
       : region_(region),
         recorded_{operations, {}},
         bindings_(bindings),
-        interruption_(interruption) {
+        interruption_(interruption),
+        temporaries_(temporaries) {
     arguments_.emplace_back();
   }
 
@@ -78,7 +85,7 @@ class RegionRun {
   void add_place() { arguments_.emplace_back(); }
   void set(size_t place, char* memory) { arguments_[1 + place].memory = memory; }
   void run(std::span<char* const> outputs) {
-    region_.run_into(bindings_, arguments_, outputs, interruption_, recorded_);
+    region_.run_into(bindings_, arguments_, outputs, interruption_, recorded_, temporaries_);
   }
 
  private:
@@ -86,6 +93,7 @@ class RegionRun {
   const RecordedRun recorded_;
   std::span<const int64_t> bindings_;
   Interruption interruption_;
+  Scratch temporaries_;
   std::vector<InputArgument> arguments_;
 };
 
@@ -100,17 +108,19 @@ struct ControlStep::Run {
   std::span<const int64_t> bindings;
   Interruption interruption;
   const std::vector<Body>& regions;
+  ScratchParts memory;  // the states of loops, then the temporaries of the region that runs
 
+  // After the states have been taken.
   RegionRun region(size_t number) const {
     const Body& body = regions[number];
-    return {*body.code, body.operations, bindings, interruption};
+    return {*body.code, body.operations, bindings, interruption, memory.rest()};
   }
 
-  void scan() const {
+  void scan() {
     const size_t carried = count_attribute(call.node, 1), sequences = count_attribute(call.node, 2);
     const int64_t length = call.attribute<Shape>(3)[0].evaluate(bindings);
     const bool reverse = call.attribute<bool>(4);
-    LoopState state(call.operands.first(carried));
+    LoopState state(call.operands.first(carried), memory);
     RegionRun body = region(0);
     for (size_t i = 0; i < carried + sequences; ++i) body.add_place();
     body.add(call.operands.subspan(carried + sequences));
@@ -135,7 +145,7 @@ struct ControlStep::Run {
     state.deliver(call.results.first(carried));
   }
 
-  void branch() const {
+  void branch() {
     const bool holds = *call.operands[0].as<char>() != 0;
     RegionRun taken = region(holds ? 0 : 1);
     taken.add(call.operands.subspan(1));
@@ -144,9 +154,9 @@ struct ControlStep::Run {
     taken.run(outputs);
   }
 
-  void while_loop() const {
+  void while_loop() {
     const size_t carried = count_attribute(call.node, 2);
-    LoopState state(call.operands.first(carried));
+    LoopState state(call.operands.first(carried), memory);
     RegionRun condition = region(0);
     RegionRun body = region(1);
     for (size_t i = 0; i < carried; ++i) {
@@ -176,16 +186,17 @@ struct ControlStep::Run {
     *call.results[carried].as<int64_t>() = turn;
   }
 
-  void while_loop_backward() const {
+  void while_loop_backward() {
     const size_t carried = count_attribute(call.node, 2), captured = count_attribute(call.node, 3);
     const auto outside = call.operands.subspan(carried, captured);
     const int64_t turns = *call.operands[carried + captured].as<int64_t>();
+    LoopState state(call.operands.first(carried), memory);
+    LoopState cotangents(call.operands.subspan(carried + captured + 1), memory);
     RegionRun body = region(0);
     for (size_t i = 0; i < carried; ++i) body.add_place();
     body.add(outside);
-    // What every turn begins with.
+    // What every turn begins with; how many turns there are is known only now.
     std::vector<Buffer> kept;
-    LoopState state(call.operands.first(carried));
     int64_t bytes = 0;
     for (size_t c = 0; c < carried; ++c) bytes += state.bytes(c);
     std::vector<char*> outputs(carried);
@@ -202,7 +213,6 @@ struct ControlStep::Run {
       if (turn + 1 < turns) body.run(outputs);
       state.turn();
     }
-    LoopState cotangents(call.operands.subspan(carried + captured + 1));
     RegionRun backward = region(1);
     for (size_t i = 0; i < carried; ++i) backward.add_place();
     backward.add(outside);
@@ -246,9 +256,38 @@ bool ControlStep::may_fail() const {
                      [](const Body& region) { return region.code->may_fail(); });
 }
 
+// What of the operands is carried from turn to turn, in memory of its own.
+int64_t ControlStep::state_bytes(const KernelCall& call) const {
+  switch (form_) {
+    case Control::Scan:
+      return LoopState::memory_bytes(call.operands.first(count_attribute(call.node, 1)));
+    case Control::Branch:
+      return 0;
+    case Control::While:
+      return LoopState::memory_bytes(call.operands.first(count_attribute(call.node, 2)));
+    case Control::WhileBackward: {
+      const size_t carried = count_attribute(call.node, 2);
+      const size_t captured = count_attribute(call.node, 3);
+      return LoopState::memory_bytes(call.operands.first(carried)) +
+             LoopState::memory_bytes(call.operands.subspan(carried + captured + 1));
+    }
+  }
+  return 0;
+}
+
+int64_t ControlStep::scratch_bytes(const KernelCall& call,
+                                   std::span<const int64_t> bindings) const {
+  int64_t temporaries = 0;
+  for (const Body& region : regions_) {
+    temporaries = std::max(temporaries, region.code->arena_bytes(bindings));
+  }
+  return state_bytes(call) + scratch_aligned(temporaries);
+}
+
 void ControlStep::run(const KernelCall& call, std::span<const int64_t> bindings,
                       Interruption interruption) {
-  const Run run{call, bindings, interruption, regions_};
+  Run run{call, bindings, interruption, regions_,
+          ScratchParts(call.scratch, scratch_bytes(call, bindings))};
   switch (form_) {
     case Control::Scan:
       return run.scan();

@@ -17,6 +17,8 @@ class ControlStep {
 
   // Whether a body can fail because of data.
   bool may_fail() const;
+  // Memory that a call needs beside its operands and results; sees their sizes, not their data.
+  int64_t scratch_bytes(const KernelCall& call, std::span<const int64_t> bindings) const;
   // The call's operands and results are dense.
   void run(const KernelCall& call, std::span<const int64_t> bindings, Interruption interruption);
 
@@ -29,6 +31,8 @@ class ControlStep {
     std::vector<const Node*> operations;
     std::unique_ptr<Executable> code;
   };
+
+  int64_t state_bytes(const KernelCall& call) const;
 
   Control form_;
   std::vector<Body> regions_;

@@ -124,17 +124,16 @@ std::vector<bool> donations(std::span<const InputArgument> arguments) {
 }  // namespace
 
 std::unique_ptr<Instance> Executable::new_instance(std::span<const int64_t> bindings,
-                                                   std::span<const InputArgument> arguments) const {
+                                                   const std::vector<bool>& donated) const {
   return make_instance({steps_, slots_, slot_of_, input_of_, last_fallible_step_}, bindings,
-                       donations(arguments));
+                       donated);
 }
 
-void Executable::with_instance(std::span<const int64_t> bindings,
-                               std::span<const InputArgument> arguments,
+void Executable::with_instance(std::span<const int64_t> bindings, const std::vector<bool>& donated,
                                FunctionRef<void(Instance&)> run) {
   const std::thread::id self = std::this_thread::get_id();
   if (runner_.load(std::memory_order_relaxed) == self) {
-    const std::unique_ptr<Instance> own = new_instance(bindings, arguments);
+    const std::unique_ptr<Instance> own = new_instance(bindings, donated);
     return run(*own);
   }
   std::lock_guard lock(mutex_);
@@ -143,20 +142,27 @@ void Executable::with_instance(std::span<const int64_t> bindings,
     ~Runner() { runner.store({}, std::memory_order_relaxed); }
   } const holds{runner_};
   runner_.store(self, std::memory_order_relaxed);
-  run(instance(bindings, arguments));
+  run(instance(bindings, donated));
+}
+
+int64_t Executable::arena_bytes(std::span<const int64_t> bindings) {
+  int64_t bytes = 0;
+  with_instance(bindings, std::vector<bool>(graph_.inputs.size(), false),
+                [&](Instance& sized) { bytes = sized.arena.bytes; });
+  return bytes;
 }
 
 Instance& Executable::instance(std::span<const int64_t> bindings,
-                               std::span<const InputArgument> arguments) {
+                               const std::vector<bool>& donated) {
   Hasher hasher;
   for (int64_t size : bindings) hasher.add(static_cast<uint64_t>(size));
-  hasher.add(std::hash<std::vector<bool>>()(donations(arguments)));
+  hasher.add(std::hash<std::vector<bool>>()(donated));
   hasher.add(static_cast<uint64_t>(thread_count()));  // scratch memory is planned for as many
   const Hash128 key = hasher.digest();
   if (const auto found = instances_.find(key); found != instances_.end()) return *found->second;
   const ActivityScope busy(Activity::MemoryPlan);
   if (instances_.size() >= kMostInstances) instances_.clear();
-  Instance& made = *(instances_[key] = new_instance(bindings, arguments));
+  Instance& made = *(instances_[key] = new_instance(bindings, donated));
   report_.launches = static_cast<int64_t>(made.batches.size());
   report_.arena_bytes = made.arena.bytes;
   report_.arena_lower_bound = made.arena.lower_bound;
@@ -167,7 +173,7 @@ std::vector<Buffer> Executable::run(std::span<const int64_t> bindings,
                                     std::span<InputArgument> arguments,
                                     const RecordedRun& recorded) {
   std::vector<Buffer> outputs;
-  with_instance(bindings, arguments, [&](Instance& sized) {
+  with_instance(bindings, donations(arguments), [&](Instance& sized) {
     const RunContext context{bindings, arguments, {}, recorded, Interruption::Allowed};
     const std::vector<Buffer> made = execute(sized, context);
     counters().arena_bytes = sized.arena.bytes;
@@ -189,9 +195,9 @@ std::vector<Buffer> Executable::run(std::span<const int64_t> bindings,
 
 void Executable::run_into(std::span<const int64_t> bindings, std::span<InputArgument> arguments,
                           std::span<char* const> outputs, Interruption interruption,
-                          const RecordedRun& recorded) {
-  with_instance(bindings, arguments, [&](Instance& sized) {
-    execute(sized, {bindings, arguments, outputs, recorded, interruption});
+                          const RecordedRun& recorded, kernels::Scratch temporaries) {
+  with_instance(bindings, donations(arguments), [&](Instance& sized) {
+    execute(sized, {bindings, arguments, outputs, recorded, interruption, temporaries});
     for (size_t i = 0; i < output_slots_.size(); ++i) {
       const auto slot = static_cast<size_t>(output_slots_[i]);
       const auto bytes = static_cast<size_t>(sized.slot_bytes[slot]);
@@ -204,10 +210,17 @@ void Executable::run_into(std::span<const int64_t> bindings, std::span<InputArgu
 }
 
 std::vector<Buffer> Executable::execute(Instance& sized, RunContext context) {
-  const Ref<Allocation> arena = make_arena(sized, context);
+  Ref<Allocation> arena;
   // Where tensors without elements lie if there is no arena.
   alignas(64) static char nothing[64];
-  context.arena = arena ? static_cast<char*>(arena->data()) : nothing;
+  if (sized.arena.bytes == 0) {
+    context.arena = nothing;
+  } else if (context.temporaries.size >= sized.arena.bytes) {
+    context.arena = static_cast<char*>(context.temporaries.data);
+  } else {
+    arena = make_arena(sized, context);
+    context.arena = static_cast<char*>(arena->data());
+  }
   std::vector<Buffer> made = place_slots(sized, context);
   fill_arguments(sized, context);
   const Interruption asked = context.interruption;

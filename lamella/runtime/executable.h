@@ -65,10 +65,13 @@ class LAMELLA_API Executable {
   // Throws without effect on any argument if a step fails.
   std::vector<Buffer> run(std::span<const int64_t> bindings, std::span<InputArgument> arguments,
                           const RecordedRun& recorded);
-  // The same with memory for each output, which must not be an argument's.
+  // The same with memory for each output, which must not be an argument's, and for temporaries:
+  // arena_bytes() of it, or they lie in memory of their own.
   void run_into(std::span<const int64_t> bindings, std::span<InputArgument> arguments,
                 std::span<char* const> outputs, Interruption interruption,
-                const RecordedRun& recorded);
+                const RecordedRun& recorded, kernels::Scratch temporaries);
+  // Of temporaries in a run in which no argument is donated.
+  int64_t arena_bytes(std::span<const int64_t> bindings);
 
   // Whether a run can fail because of data.
   bool may_fail() const { return last_fallible_step_ >= 0; }
@@ -78,13 +81,13 @@ class LAMELLA_API Executable {
 
  private:
   void make_slots(const Fusion& fusion);
-  Instance& instance(std::span<const int64_t> bindings, std::span<const InputArgument> arguments);
+  Instance& instance(std::span<const int64_t> bindings, const std::vector<bool>& donated);
   std::unique_ptr<Instance> new_instance(std::span<const int64_t> bindings,
-                                         std::span<const InputArgument> arguments) const;
+                                         const std::vector<bool>& donated) const;
   // Calls `run` with the instance for these sizes. Other threads wait; a run inside a run of the
   // same thread, by code of the host that was called while it was asked whether to go on, gets an
   // instance of its own.
-  void with_instance(std::span<const int64_t> bindings, std::span<const InputArgument> arguments,
+  void with_instance(std::span<const int64_t> bindings, const std::vector<bool>& donated,
                      FunctionRef<void(Instance&)> run);
   struct RunContext {
     std::span<const int64_t> bindings;
@@ -92,6 +95,7 @@ class LAMELLA_API Executable {
     std::span<char* const> outputs;  // memory for each output; empty if it is to be made
     const RecordedRun& recorded;
     Interruption interruption;
+    kernels::Scratch temporaries = {};  // lent for the arena
     char* arena = nullptr;
   };
   // One run; returns the buffers made for outputs.

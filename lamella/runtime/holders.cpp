@@ -62,7 +62,10 @@ std::vector<ArenaShare> Executable::arena_contents(const Instance& sized,
   if (step.scratch_bytes > 0) {
     const Node& operation =
         context.recorded.operation_of(*steps_[static_cast<size_t>(peak)].nodes.back());
-    contents.push_back({Holder("working memory of a kernel"), step.scratch_bytes});
+    const bool loops = steps_[static_cast<size_t>(peak)].control != nullptr;
+    contents.push_back(
+        {Holder(loops ? "temporaries of a loop or branch" : "working memory of a kernel"),
+         step.scratch_bytes});
     contents.back().holder.location = operation.location();
   }
   std::sort(contents.begin(), contents.end(), [](const ArenaShare& a, const ArenaShare& b) {
@@ -72,7 +75,6 @@ std::vector<ArenaShare> Executable::arena_contents(const Instance& sized,
 }
 
 Ref<Allocation> Executable::make_arena(const Instance& sized, const RunContext& context) const {
-  if (sized.arena.bytes == 0) return {};
   Ref<Allocation> arena;
   try {
     arena = cpu_pool().allocate(sized.arena.bytes, "temporaries of a window");

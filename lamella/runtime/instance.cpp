@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "lamella/ops/opdef.h"
+#include "lamella/runtime/control_step.h"
 
 namespace lamella {
 
@@ -75,11 +76,14 @@ class InstanceBuilder {
         for (Dim size : buffer.sizes) view.sizes.push_back(evaluate(size));
         for (Dim stride : buffer.strides) view.strides.push_back(evaluate(stride));
       }
+      const std::span<const TensorView> views = arguments.views;
+      const KernelCall call{
+          *step.kernel, views.first(step.operand_count), views.subspan(step.operand_count), {}};
       const KernelRule& rule = opdef(*step.kernel).lowering().kernel;
-      if (rule.scratch_bytes != nullptr) {
-        const std::span<const TensorView> views = arguments.views;
-        arguments.scratch_bytes = rule.scratch_bytes(
-            {*step.kernel, views.first(step.operand_count), views.subspan(step.operand_count), {}});
+      if (step.control != nullptr) {
+        arguments.scratch_bytes = step.control->scratch_bytes(call, bindings_);
+      } else if (rule.scratch_bytes != nullptr) {
+        arguments.scratch_bytes = rule.scratch_bytes(call);
       }
       return arguments;
     }

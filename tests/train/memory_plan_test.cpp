@@ -40,9 +40,9 @@ TEST_P(StepMemory, IsPlannedCloseToTheLeastAndBelowEagerExecution) {
   const int64_t peak = measured(whole);
   const int64_t planned = counters().arena_bytes, least = counters().arena_lower_bound;
   EXPECT_LE(planned, least + least / 20);
-  // Beside the arena there are the loss, the counters of steps and draws, and a loop's state.
+  // Beside the arena there are the loss and the counters of steps and draws.
   EXPECT_GE(peak, planned);
-  EXPECT_LE(peak, planned + planned / 10 + 4096) << planned;
+  EXPECT_LE(peak, planned + 1024);
   const testing_support::ScopedWindowLimits limits({.fixed = 1});
   const int64_t eager = measured(whole);
   EXPECT_LE(peak, eager + eager / 20);
