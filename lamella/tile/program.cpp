@@ -55,7 +55,8 @@ Hash128 key(const Program& program) {
   add(program.buffers.size());
   for (const BufferParameter& buffer : program.buffers) {
     add(static_cast<uint64_t>(buffer.dtype) | static_cast<uint64_t>(buffer.access) << 8 |
-        static_cast<uint64_t>(buffer.vector_stride) << 16);
+        static_cast<uint64_t>(buffer.vector_stride) << 16 |
+        static_cast<uint64_t>(buffer.streamed) << 24);
   }
   add(program.scalars.size());
   for (const DType scalar : program.scalars) add(scalar);

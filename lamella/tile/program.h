@@ -135,6 +135,9 @@ struct BufferParameter {
   DType dtype = DType::Float32;
   Access access = Access::Read;
   VectorStride vector_stride = VectorStride::Unit;
+  // A hint for a written Unit buffer: past the caches, because none would hold the results until
+  // they are read. The launch's rows of it begin at multiples of 64 bytes.
+  bool streamed = false;
 
   friend bool operator==(const BufferParameter&, const BufferParameter&) = default;
 };

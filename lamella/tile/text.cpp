@@ -25,6 +25,7 @@ namespace {
 
 constexpr std::array<std::string_view, 3> kReductionNames = {"none", "rows", "columns"};
 constexpr std::array<std::string_view, 2> kAccessNames = {"read", "write"};
+constexpr std::string_view kStreamed = "streamed";
 constexpr std::array<std::string_view, 3> kStrideNames = {"zero", "unit", "any"};
 
 bool has_index(Opcode opcode) {
@@ -194,6 +195,10 @@ class Parser {
     buffer.access = static_cast<Access>(line.choice(kAccessNames, "access"));
     buffer.dtype = line.dtype();
     buffer.vector_stride = static_cast<VectorStride>(line.choice(kStrideNames, "vector stride"));
+    if (line.peek() == kStreamed) {
+      line.expect(kStreamed);
+      buffer.streamed = true;
+    }
     line.expect_end();
     program_.buffers.push_back(buffer);
   }
@@ -279,9 +284,11 @@ std::string print(const Program& program) {
   text += '\n';
   for (size_t i = 0; i < program.buffers.size(); ++i) {
     const BufferParameter& buffer = program.buffers[i];
-    text += fmt::format("buffer {} {} {} {}\n", i, kAccessNames[static_cast<size_t>(buffer.access)],
+    text += fmt::format("buffer {} {} {} {}", i, kAccessNames[static_cast<size_t>(buffer.access)],
                         short_name(buffer.dtype),
                         kStrideNames[static_cast<size_t>(buffer.vector_stride)]);
+    if (buffer.streamed) text += fmt::format(" {}", kStreamed);
+    text += '\n';
   }
   for (size_t i = 0; i < program.scalars.size(); ++i) {
     text += fmt::format("scalar {} {}\n", i, short_name(program.scalars[i]));

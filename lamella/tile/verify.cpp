@@ -54,6 +54,10 @@ class Verifier {
       require(is_computable(buffer.dtype), "buffer {} has a dtype kernels do not compute with", i);
       require(buffer.access <= Access::Write && buffer.vector_stride <= VectorStride::Any,
               "buffer {} has an unknown access or vector stride", i);
+      require(!buffer.streamed ||
+                  (buffer.access == Access::Write && buffer.vector_stride == VectorStride::Unit &&
+                   program_.reduction != Reduction::Columns),
+              "buffer {} cannot be streamed: it is no written row of adjacent elements", i);
     }
     for (size_t i = 0; i < program_.scalars.size(); ++i) {
       require(is_computable(program_.scalars[i]),

@@ -37,6 +37,14 @@ TEST(Text, IsPrintedAsItWasRead) {
   EXPECT_EQ(print(program), kSoftmax);
 }
 
+TEST(Text, SaysWhatIsStreamed) {
+  Program program = parse(kSoftmax);
+  program.buffers[1].streamed = true;
+  const std::string text = print(program);
+  EXPECT_NE(text.find("buffer 1 write f32 unit streamed\n"), std::string::npos);
+  EXPECT_EQ(parse(text), program);
+}
+
 TEST(Text, KeepsEveryConstant) {
   Builder b("constants", 2, Reduction::Columns, 1);
   for (const double value :

@@ -67,6 +67,9 @@ TEST(Verify, ChecksBuffersAndIndices) {
   program.buffers[2].vector_stride = VectorStride::Zero;
   EXPECT_THAT(refusal(program), HasSubstr("more than one value a row"));
   program = sum_of_two();
+  program.buffers[0].streamed = true;
+  EXPECT_THAT(refusal(program), HasSubstr("buffer 0 cannot be streamed"));
+  program = sum_of_two();
   program.body[2].immediate = 1;
   EXPECT_THAT(refusal(program), HasSubstr("immediate"));
 }
@@ -117,6 +120,9 @@ TEST(Key, IgnoresTheNameAndNothingElse) {
   EXPECT_NE(key(other), key(program));
   other = program;
   other.outer_rank = 1;
+  EXPECT_NE(key(other), key(program));
+  other = program;
+  other.buffers[2].streamed = true;
   EXPECT_NE(key(other), key(program));
 }
 

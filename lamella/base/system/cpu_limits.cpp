@@ -11,6 +11,7 @@
 
 #ifdef __linux__
 #include <sched.h>
+#include <unistd.h>
 #endif
 
 #include "lamella/base/env.h"
@@ -83,6 +84,19 @@ int available_cpus() {
   }
   return std::min<int>(cpus,
                        static_cast<int>(environment_integer("OMP_NUM_THREADS", cpus, 1, 1 << 20)));
+}
+
+int64_t last_level_cache_bytes() {
+  static const int64_t bytes = [] {
+#ifdef _SC_LEVEL3_CACHE_SIZE
+    for (const int level : {_SC_LEVEL3_CACHE_SIZE, _SC_LEVEL2_CACHE_SIZE}) {
+      if (const long known = sysconf(level); known > 0) return int64_t{known};
+    }
+#endif
+    constexpr int64_t kUnknown = int64_t{32} << 20;
+    return kUnknown;
+  }();
+  return bytes;
 }
 
 }  // namespace lamella

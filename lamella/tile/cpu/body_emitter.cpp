@@ -131,12 +131,14 @@ void BodyEmitter::store_element(int32_t store, const PieceFrame& frame,
   Value operand_value = operand(instruction.operands[0], values, true);
   const LLVMValueRef value = stored(ir_, instruction.dtype, operand_value);
   const LLVMValueRef row = frame.addresses[static_cast<size_t>(instruction.index)];
-  const bool unit =
-      program_.buffers[static_cast<size_t>(instruction.index)].vector_stride == VectorStride::Unit;
+  const BufferParameter& buffer = program_.buffers[static_cast<size_t>(instruction.index)];
+  const bool unit = buffer.vector_stride == VectorStride::Unit;
   const LLVMValueRef step =
       unit ? ir_.word(bytes_of(ir_, type)) : stride(instruction.index, program_.outer_rank);
   const LLVMValueRef address = ir_.address(row, ir_.mul(frame.position, step));
-  if (unit) {
+  if (buffer.streamed && !frame.tail) {
+    store_piece_streamed(ir_, value, address);
+  } else if (unit) {
     store_piece(ir_, value, address, frame.tail);
   } else {
     scatter_piece(ir_, value, address, step, frame.tail);

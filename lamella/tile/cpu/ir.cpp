@@ -140,6 +140,20 @@ void Ir::store(LLVMValueRef value, LLVMValueRef address, unsigned alignment) {
   LLVMSetAlignment(LLVMBuildStore(builder_, value, address), alignment);
 }
 
+void Ir::store_streamed(LLVMValueRef value, LLVMValueRef address, unsigned alignment) {
+  const LLVMValueRef store = LLVMBuildStore(builder_, value, address);
+  LLVMSetAlignment(store, alignment);
+  LLVMMetadataRef one = LLVMValueAsMetadata(integer(i32, 1));
+  const LLVMMetadataRef node = LLVMMDNodeInContext2(context_, &one, 1);
+  constexpr std::string_view kKind = "nontemporal";
+  LLVMSetMetadata(store, LLVMGetMDKindIDInContext(context_, kKind.data(), kKind.size()),
+                  LLVMMetadataAsValue(context_, node));
+}
+
+void Ir::fence() {
+  LLVMBuildFence(builder_, LLVMAtomicOrderingSequentiallyConsistent, false, "");
+}
+
 void Ir::prefetch(LLVMValueRef address, int write, int locality) {
   intrinsic("llvm.prefetch", {pointer},
             {address, integer(i32, write), integer(i32, locality), integer(i32, 1)});

@@ -109,6 +109,9 @@ class Ir {
   LLVMValueRef address(LLVMValueRef base, LLVMValueRef bytes);
   LLVMValueRef load(LLVMTypeRef type, LLVMValueRef address, unsigned alignment);
   void store(LLVMValueRef value, LLVMValueRef address, unsigned alignment);
+  // Past the caches; visible to other threads after a fence.
+  void store_streamed(LLVMValueRef value, LLVMValueRef address, unsigned alignment);
+  void fence();
   // Hints that never fault: into the first cache for writing, into the second one for reading.
   void prefetch_for_writing(LLVMValueRef address) { prefetch(address, 1, 3); }
   void prefetch_for_reading(LLVMValueRef address) { prefetch(address, 0, 2); }

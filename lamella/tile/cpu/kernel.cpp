@@ -13,6 +13,7 @@
 #include "lamella/tile/cpu/kernel_code.h"
 #include "lamella/tile/cpu/packed_arguments.h"
 #include "lamella/tile/cpu/reduction_tree.h"
+#include "lamella/tile/cpu/streaming.h"
 
 namespace lamella::tile {
 
@@ -288,8 +289,15 @@ int64_t Kernel::scratch_bytes(std::span<const int64_t> extents) const {
   return KernelRun::thread_scratch(*code_, length) * thread_count();
 }
 
+Ref<const Kernel> Kernel::streaming(const Launch& launch,
+                                    std::span<const PreparedLaunch> later) const {
+  if (!may_stream(program(), launch)) return Ref<const Kernel>(this);
+  return compile(streamed(program(), launch, later), code_->instruction_set);
+}
+
 void Kernel::run(const Launch& launch, void* scratch) const {
-  const KernelRun run(*code_, launch, scratch);
+  const Ref<const Kernel> kernel = streaming(launch, {});
+  const KernelRun run(*kernel->code_, launch, scratch);
   switch (code_->program.reduction) {
     case Reduction::None:
       return run.elementwise();
@@ -312,7 +320,10 @@ bool Kernel::meets_columns(std::span<const int64_t> extents, const Kernel& colum
 
 void Kernel::run_by_blocks(std::span<const PreparedLaunch> launches) {
   std::deque<KernelRun> runs;
-  for (const auto& [kernel, launch, scratch] : launches) {
+  const auto& [first, first_launch, first_scratch] = launches.front();
+  const Ref<const Kernel> rows = first->streaming(*first_launch, launches.subspan(1));
+  runs.emplace_back(*rows->code_, *first_launch, first_scratch);
+  for (const auto& [kernel, launch, scratch] : launches.subspan(1)) {
     runs.emplace_back(*kernel->code_, *launch, scratch);
   }
   KernelRun::rows_and_columns(runs);

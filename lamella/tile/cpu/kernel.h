@@ -54,6 +54,8 @@ class LAMELLA_API Kernel : public RefCounted<Kernel> {
   friend class MatmulRun;
   struct Code;
   explicit Kernel(std::unique_ptr<Code> code);
+  // The kernel for a launch and what reads its results right away: this one, or one that streams.
+  Ref<const Kernel> streaming(const Launch& launch, std::span<const PreparedLaunch> later) const;
   std::unique_ptr<Code> code_;
 };
 

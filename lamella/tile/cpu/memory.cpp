@@ -2,6 +2,7 @@
 // elements pass through a slot on the stack one by one.
 #include "lamella/tile/cpu/memory.h"
 
+#include <algorithm>
 #include <array>
 
 namespace lamella::tile {
@@ -95,6 +96,12 @@ void store_piece(Ir& ir, LLVMValueRef value, LLVMValueRef address, const Tail& t
   }
   ir.intrinsic("llvm.masked.store", {type, ir.pointer},
                {value, address, ir.integer(ir.i32, bytes), tail.mask});
+}
+
+void store_piece_streamed(Ir& ir, LLVMValueRef value, LLVMValueRef address) {
+  const LLVMTypeRef type = LLVMTypeOf(value);
+  const unsigned bytes = LLVMGetVectorSize(type) * bytes_of(ir, Ir::element(type));
+  ir.store_streamed(value, address, std::min(bytes, 64U));
 }
 
 LLVMValueRef gather_piece(Ir& ir, LLVMTypeRef element, LLVMValueRef address, LLVMValueRef stride,

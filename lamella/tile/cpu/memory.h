@@ -20,6 +20,8 @@ Tail make_tail(Ir& ir, LLVMValueRef count, int64_t lanes = kLanes);
 LLVMValueRef load_piece(Ir& ir, LLVMTypeRef element, LLVMValueRef address, const Tail& tail,
                         int64_t lanes = kLanes);
 void store_piece(Ir& ir, LLVMValueRef value, LLVMValueRef address, const Tail& tail);
+// A whole piece past the caches, at a multiple of its size or of 64 bytes.
+void store_piece_streamed(Ir& ir, LLVMValueRef value, LLVMValueRef address);
 
 // Elements `stride` bytes apart.
 LLVMValueRef gather_piece(Ir& ir, LLVMTypeRef element, LLVMValueRef address, LLVMValueRef stride,

@@ -26,6 +26,10 @@ class RowEmitter {
       emit_row(walk);
       walk.advance();
     });
+    if (std::any_of(program_.buffers.begin(), program_.buffers.end(),
+                    [](const BufferParameter& buffer) { return buffer.streamed; })) {
+      ir_.fence();
+    }
     ir_.return_void();
   }
 
@@ -165,6 +169,9 @@ class RowEmitter {
       }
     }
     if (number == 1) prefetch_next_row(position);
+    if (program_.reduction == Reduction::None && pieces_per_turn(pass) < kPieces) {
+      prefetch_ahead(pass, position);
+    }
     for (const int32_t i : pass.kept) {
       ir_.store(stored(ir_, at(i).dtype, values[static_cast<size_t>(i)]), kept_address(i, position),
                 static_cast<unsigned>(size_of(at(i).dtype)));
@@ -181,16 +188,26 @@ class RowEmitter {
   // fetches were measured to be in its way.)
   void prefetch_next_row(LLVMValueRef position) {
     if (program_.outer_rank == 0 || schedule_.passes.size() < 3) return;
-    for (const int32_t i : schedule_.passes[0].evaluated) {
+    prefetch_loads(schedule_.passes[0], position,
+                   [&](int32_t buffer) { return body_->stride(buffer, program_.outer_rank - 1); });
+  }
+  // While the processor is busy with a long body it does not get to the next loads in time.
+  void prefetch_ahead(const RowPass& pass, LLVMValueRef position) {
+    constexpr int64_t kBytesAhead = 2048;
+    prefetch_loads(pass, position, [&](int32_t) { return ir_.word(kBytesAhead); });
+  }
+  // What the pass loads, but `distance(buffer)` bytes further on.
+  template <typename Distance>
+  void prefetch_loads(const RowPass& pass, LLVMValueRef position, Distance distance) {
+    for (const int32_t i : pass.evaluated) {
       const auto buffer = static_cast<size_t>(at(i).index);
       if (at(i).opcode != Opcode::Load ||
           program_.buffers[buffer].vector_stride != VectorStride::Unit) {
         continue;
       }
-      const LLVMValueRef next =
-          ir_.address(addresses_[buffer], body_->stride(at(i).index, program_.outer_rank - 1));
+      const LLVMValueRef there = ir_.address(addresses_[buffer], distance(at(i).index));
       const LLVMValueRef offset = ir_.mul(position, ir_.word(size_of(at(i).dtype)));
-      ir_.prefetch_for_reading(ir_.address(next, offset));
+      ir_.prefetch_for_reading(ir_.address(there, offset));
     }
   }
   bool is_kept_before(int32_t value, size_t number) const {
@@ -209,9 +226,13 @@ class RowEmitter {
     return total <= 12 ? 4 : total <= 40 ? 2 : 1;
   }
   // Whether one body, always masked, serves for complete and incomplete pieces: where masks cost
-  // little and the body is long.
+  // little and the body is long. (What is streamed cannot be masked.)
   bool always_masked(const RowPass& pass) const {
-    return ir_.set() == InstructionSet::Avx512 && pieces_per_turn(pass) == 1;
+    const auto is_streamed = [&](int32_t store) {
+      return program_.buffers[static_cast<size_t>(at(store).index)].streamed;
+    };
+    return ir_.set() == InstructionSet::Avx512 && pieces_per_turn(pass) == 1 &&
+           std::none_of(pass.stores.begin(), pass.stores.end(), is_streamed);
   }
   LLVMValueRef rounded_down(LLVMValueRef begin, LLVMValueRef end, int64_t step) {
     return ir_.add(begin, ir_.bit_and(ir_.sub(end, begin), ir_.word(-step)));

@@ -149,6 +149,7 @@ class Scheduler {
 }  // namespace
 
 int instruction_cost(const Instruction& instruction) {
+  if (instruction.opcode == Opcode::Erfc) return 60;
   if (is_transcendental(instruction.opcode)) return 20;
   switch (instruction.opcode) {
     case Opcode::Random:
