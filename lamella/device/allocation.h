@@ -35,9 +35,14 @@ LAMELLA_API std::string text(const Holder& holder);
 class AllocationOwner {
  public:
   virtual void reclaim(Allocation& allocation) noexcept = 0;
+  // An owner that lists its allocations keeps the list still meanwhile.
+  virtual void change_holder(Allocation& allocation, const Holder& holder) {
+    assign_holder(allocation, holder);
+  }
 
  protected:
   ~AllocationOwner() = default;
+  static void assign_holder(Allocation& allocation, const Holder& holder);
 };
 
 // One piece of memory. It dies by going back to its owner, which may hand the same object out
@@ -52,8 +57,12 @@ class LAMELLA_API Allocation : public RefCounted<Allocation> {
   int64_t size() const { return size_; }
   const Holder& holder() const { return holder_; }
   // The memory is for something else from now on.
-  void set_holder(const Holder& holder) { holder_ = holder; }
-  void rename_holder(const char* name) { holder_.name = name; }
+  void set_holder(const Holder& holder) { owner_->change_holder(*this, holder); }
+  void rename_holder(const char* name) {
+    Holder renamed = holder_;
+    renamed.name = name;
+    set_holder(renamed);
+  }
 
   void pin() { pins_.fetch_add(1, std::memory_order_relaxed); }
   void unpin() { pins_.fetch_sub(1, std::memory_order_release); }
@@ -70,9 +79,14 @@ class LAMELLA_API Allocation : public RefCounted<Allocation> {
   Holder holder_;
 
  private:
+  friend class AllocationOwner;
   AllocationOwner* owner_;
   std::atomic<int32_t> pins_{0};
 };
+
+inline void AllocationOwner::assign_holder(Allocation& allocation, const Holder& holder) {
+  allocation.holder_ = holder;
+}
 
 // Memory that belongs to someone else (a NumPy array, a mapped file); `release` runs once, when the
 // last reference is dropped, in whichever thread drops it.

@@ -202,6 +202,16 @@ class CachingPool final : public PoolImplementation {
     }
   }
 
+  void change_holder(Allocation& allocation, const Holder& holder) override {
+    if (Slab* slab = static_cast<Block&>(allocation).slab()) {
+      std::lock_guard lock(classes_[static_cast<size_t>(slab->size_class)].lock);
+      assign_holder(allocation, holder);
+    } else {
+      const WholeAtForks lock(large_mutex_);
+      assign_holder(allocation, holder);
+    }
+  }
+
   void trim(int64_t target) override {
     trim_large(target);
     if (reserved() > target) trim_slabs();

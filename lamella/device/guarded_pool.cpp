@@ -76,6 +76,11 @@ class GuardedPool final : public PoolImplementation {
     delete allocation;
   }
 
+  void change_holder(Allocation& allocation, const Holder& holder) override {
+    const WholeAtForks lock(mutex_);
+    assign_holder(allocation, holder);
+  }
+
   const GuardMode mode_;
   std::mutex mutex_;
   std::unordered_set<const GuardedAllocation*> live_;

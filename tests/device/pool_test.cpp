@@ -182,6 +182,30 @@ TEST(MemoryPool, RefusesNegativeSizes) {
   EXPECT_THROW(pool.allocate(-1), Error);
 }
 
+TEST(MemoryPool, ListsHoldersWhole) {
+  MemoryPool pool;
+  const Holder vector = {"vector", {"train.py", 1}, {DType::Float32, Layout::RowMajor, {7}}};
+  const Holder matrix = {"matrix", {"train.py", 2}, {DType::Int8, Layout::RowMajor, {3, 4, 5}}};
+  for (const int64_t size : {100, 1 << 20}) {
+    const Ref<Allocation> held = pool.allocate(size, vector);
+    std::atomic<bool> ends = false;
+    std::thread changes([&] {
+      while (!ends) {
+        held->set_holder(matrix);
+        held->set_holder(vector);
+      }
+    });
+    for (int i = 0; i < 2000; ++i) {
+      for (const LiveAllocation& live : pool.live()) {
+        const std::string said = text(live.holder);
+        EXPECT_TRUE(said == text(vector) || said == text(matrix)) << said;
+      }
+    }
+    ends = true;
+    changes.join();
+  }
+}
+
 TEST(MemoryPool, ServesThreadsThatFreeEachOthersMemory) {
   MemoryPool pool;
   std::vector<Ref<Allocation>> exchange(64);
