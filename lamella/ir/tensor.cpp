@@ -37,6 +37,7 @@ Storage::Storage(Ref<Storage> base, ViewFunctions functions)
 }
 
 Storage::~Storage() {
+  Tracer::destroyed(*this);
   if (value_) value_->drop_handle();
 }
 

@@ -13,6 +13,13 @@ namespace {
 thread_local Tracer* tracer_of_thread = nullptr;
 thread_local Tracer* paused_tracer_of_thread = nullptr;
 
+// References to a storage that are nobody's handle: it may be asked about one that is gone.
+size_t own_references(const Storage* storage, std::span<const Tensor> results) {
+  const auto of_results = std::ranges::count_if(
+      results, [&](const Tensor& result) { return result.storage().get() == storage; });
+  return static_cast<size_t>(of_results) + Window::of_thread().journal_references(storage);
+}
+
 }  // namespace
 
 std::vector<Ref<Storage>> storages_of(std::span<const Tensor> tensors) {
@@ -60,6 +67,9 @@ void Tracer::wrote_beside(const Storage& storage) {
 Tracer::Tracer(std::span<const Tensor> arguments, std::function<SourceLocation()> locate)
     : arguments_(storages_of(arguments)), locate_(std::move(locate)) {
   LAMELLA_CHECK(tracer_of_thread == nullptr);
+  for (const Ref<Storage>& storage : arguments_) {
+    argument_references_.push_back(storage->reference_count() - own_references(storage.get(), {}));
+  }
   tracer_of_thread = this;
   running.fetch_add(1, std::memory_order_relaxed);
 }
@@ -67,6 +77,12 @@ Tracer::Tracer(std::span<const Tensor> arguments, std::function<SourceLocation()
 Tracer::~Tracer() {
   tracer_of_thread = nullptr;
   running.fetch_sub(1, std::memory_order_relaxed);
+}
+
+void Tracer::forget(const Storage& storage) {
+  for (Tracer* tracer : {tracer_of_thread, paused_tracer_of_thread}) {
+    if (tracer != nullptr) tracer->made_here_.erase(&storage);
+  }
 }
 
 void Tracer::give_up(std::string why) {
@@ -167,6 +183,22 @@ void Tracer::called(HostFunction function, std::span<const Ref<Value>> given,
 }
 
 // ---- The result ----
+
+bool Tracer::kept_made(std::span<const Tensor> results) const {
+  return std::ranges::any_of(made_here_, [&](const Storage* storage) {
+    const size_t references = own_references(storage, results);
+    return references == 0 || storage->reference_count() > references;
+  });
+}
+
+bool Tracer::kept_argument(std::span<const Tensor> results) const {
+  for (size_t i = 0; i < arguments_.size(); ++i) {
+    const Storage* storage = arguments_[i].get();
+    const size_t references = argument_references_[i] + own_references(storage, results);
+    if (storage->reference_count() > references) return true;
+  }
+  return false;
+}
 
 Ref<Trace> Tracer::finish(std::span<const Tensor> outputs) {
   {

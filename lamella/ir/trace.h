@@ -107,6 +107,9 @@ class LAMELLA_API Tracer {
 
   void recorded(const Node& node);
   void created(const Storage& storage) { made_here_.insert(&storage); }
+  static void destroyed(const Storage& storage) {
+    if (running.load(std::memory_order_relaxed) > 0) forget(storage);
+  }
   void read(Storage& storage, const Ref<Value>& value);
   void wrote(Storage& storage, const Ref<Value>& value);
   // A function that is called at every replay wrote a storage, if this thread is in one.
@@ -128,6 +131,10 @@ class LAMELLA_API Tracer {
   const std::optional<Reason>& reason() const { return reason_; }
   // Whether a tensor was made while tracing.
   bool made_here(const Tensor& tensor) const { return made_here_.contains(tensor.storage().get()); }
+  // Whether more than `results` and what held it before now holds a tensor made while tracing, or
+  // an argument: the program keeps it, and a replay would not.
+  bool kept_made(std::span<const Tensor> results) const;
+  bool kept_argument(std::span<const Tensor> results) const;
   // The trace, or null with a reason. `outputs` must have been made here; two of one storage become
   // two handles of one tensor.
   Ref<Trace> finish(std::span<const Tensor> outputs);
@@ -136,6 +143,7 @@ class LAMELLA_API Tracer {
   friend class TracingPaused;
   static std::atomic<int> running;
   static Tracer* of_thread();
+  static void forget(const Storage& storage);
 
   uint32_t new_slot(const Ref<Value>& value);
   std::optional<uint32_t> slot_of(const Ref<Value>& value);
@@ -145,8 +153,9 @@ class LAMELLA_API Tracer {
 
   Ref<Trace> trace_{new Trace};
   std::vector<Ref<Storage>> arguments_;
+  std::vector<size_t> argument_references_;  // when tracing began
   std::function<SourceLocation()> locate_;
-  std::unordered_set<const Storage*> made_here_;
+  std::unordered_set<const Storage*> made_here_;  // of those that still exist
   std::unordered_map<const Value*, uint32_t> slots_;
   std::unordered_map<const Value*, const Storage*> read_from_;
   std::vector<Ref<Value>> held_;  // so that no address is used again

@@ -209,6 +209,12 @@ Results Window::append(const Ref<Node>& node) {
 void Window::journal(Storage& storage) {
   const auto lock = lock_beside_host(mutex_);
   journal_.push_back({Ref<Storage>(&storage), storage.current()});
+size_t Window::journal_references(const Storage* storage) {
+  const auto lock = lock_beside_host(mutex_);
+  return static_cast<size_t>(std::ranges::count_if(
+      journal_, [&](const JournalEntry& entry) { return entry.storage.get() == storage; }));
+}
+
 }
 
 void Window::flush() {

@@ -54,6 +54,8 @@ class LAMELLA_API Window final : public Recorder {
   void journal(Storage& storage);
 
   void set_limits(WindowLimits limits) { limits_ = limits; }
+  // The references that these notes hold on a Storage.
+  size_t journal_references(const Storage* storage);
   const WindowLimits& limits() const { return limits_; }
   // Why values of this window were never computed, as their errors say it.
   const std::string& last_failure() const { return last_failure_; }

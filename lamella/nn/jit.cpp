@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "lamella/base/error.h"
 #include "lamella/base/logging.h"
 #include "lamella/ir/call_site.h"
 #include "lamella/ir/window.h"
@@ -70,6 +71,10 @@ struct Jit::Variant {
   }
 };
 
+Jit::Jit(Function function) : function_(std::move(function)) {
+  if (!function_) fail(ErrorKind::Value, "[jit] the function to follow is empty");
+}
+
 std::vector<Tensor> Jit::operator()(const std::vector<Tensor>& arguments) {
   if (recorded_elsewhere()) return function_(arguments);
   const std::vector<Ref<Storage>> storages = storages_of(arguments);
@@ -98,6 +103,14 @@ std::vector<Tensor> Jit::follow(const std::vector<Tensor>& arguments,
                                 std::shared_ptr<Variant> variant) {
   Tracer tracer(arguments, current_call_site);
   std::vector<Tensor> results = function_(arguments);
+  if (tracer.kept_made(results)) {
+    tracer.give_up("it keeps a tensor that it makes in a variable of outside");
+  }
+  if (tracer.kept_argument(results)) {
+    // For good: a call with the tensor that is kept already would look as if nothing was kept.
+    failures_ = kMostFailures - 1;
+    tracer.give_up("it keeps an argument in a variable of outside");
+  }
   std::vector<Tensor> made;
   for (const Tensor& result : results) {
     const auto argument = std::find_if(arguments.begin(), arguments.end(), [&](const Tensor& each) {

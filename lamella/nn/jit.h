@@ -18,13 +18,14 @@ namespace lamella::nn {
 // optimizers: these happen anew at each call. It must do the same operations whenever its arguments
 // have the same dtypes and shapes and no cell has changed its parts or mode: other variables of the
 // program are not watched, beyond what two calls in a row show. A function that reads a value
-// (`item`, `data`) or does something different the second time runs as if it was not wrapped, and
-// says so once.
+// (`item`, `data`), keeps a tensor it made or was given in a variable of outside (`assign` to a
+// tensor of outside is fine) or does something different the second time runs as if it was not
+// wrapped, and says so once.
 class LAMELLA_API Jit {
  public:
   using Function = std::function<std::vector<Tensor>(const std::vector<Tensor>& arguments)>;
 
-  explicit Jit(Function function) : function_(std::move(function)) {}
+  explicit Jit(Function function);
 
   std::vector<Tensor> operator()(const std::vector<Tensor>& arguments);
 

@@ -88,6 +88,88 @@ TEST(Jit, ReadsAndWritesTensorsOfOutsideAtEachCall) {
   EXPECT_THAT(jit({floats({1})})[0].to_vector<float>(), ElementsAre(1010));
 }
 
+// What a function keeps of a call, by how it keeps it.
+using Keep = std::function<Tensors(const Tensors& x, Tensors& kept)>;
+
+class JitKeeping : public testing::TestWithParam<std::pair<const char*, Keep>> {};
+
+TEST_P(JitKeeping, WhatIsKeptOutsideIsThatOfTheLastCall) {
+  const Keep& keep = GetParam().second;
+  Tensors kept(2, floats({0})), expected(2, floats({0}));
+  Jit jit([&](const Tensors& x) { return keep(x, kept); });
+  const Tensor same = floats({7});
+  for (const Tensor& x : {same, same, same, floats({1}), floats({2}), same, floats({3})}) {
+    const Tensors results = jit({x}), plain = keep({x}, expected);
+    ASSERT_EQ(results.size(), plain.size());
+    for (size_t i = 0; i < plain.size(); ++i) {
+      EXPECT_EQ(results[i].to_vector<float>(), plain[i].to_vector<float>());
+    }
+    for (size_t i = 0; i < kept.size(); ++i) {
+      EXPECT_EQ(kept[i].to_vector<float>(), expected[i].to_vector<float>());
+    }
+  }
+  EXPECT_THAT(jit.reason(), HasSubstr("keeps a"));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    , JitKeeping,
+    testing::Values(std::pair("Made", Keep([](const Tensors& x, Tensors& kept) {
+                                kept[0] = x[0] * 2.0;
+                                return Tensors{x[0] * 3.0};
+                              })),
+                    std::pair("MadeAndReturned", Keep([](const Tensors& x, Tensors& kept) {
+                                kept[0] = x[0] * 2.0;
+                                return Tensors{kept[0]};
+                              })),
+                    std::pair("MadeAndWritten", Keep([](const Tensors& x, Tensors& kept) {
+                                kept[1] = x[0] * 2.0;
+                                kept[1].assign(x[0] + 1.0);
+                                return Tensors{};
+                              })),
+                    std::pair("Argument", Keep([](const Tensors& x, Tensors& kept) {
+                                kept[0] = x[0];
+                                return Tensors{x[0] * 3.0};
+                              })),
+                    std::pair("ArgumentWrittenAndReturned",
+                              Keep([](const Tensors& x, Tensors& kept) {
+                                x[0].assign(x[0] + 1.0);
+                                kept[0] = x[0];
+                                return Tensors{x[0]};
+                              }))),
+    [](const auto& tested) { return tested.param.first; });
+
+TEST(Jit, WhatIsWrittenAndReturnedOrLetGoIsNotKept) {
+  Counted counted{.function = [](const Tensors& x) {
+    const Tensor made = x[0] * 1.0, returned = x[0] * 2.0;
+    made.assign(made + 1.0);
+    returned.assign(made + returned);
+    x[0].assign(made);
+    return Tensors{returned, x[0], returned};
+  }};
+  Jit jit = counted.jit();
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_THAT(jit({floats({1})})[0].to_vector<float>(), ElementsAre(4));
+  }
+  EXPECT_EQ(counted.calls, 2);
+}
+
+TEST(Jit, WhatTheFirstCallSetsUpIsKept) {
+  Tensor table;
+  Counted counted{.function = [&](const Tensors& x) {
+    if (!table.defined()) table = ops::exp(floats({0}));
+    return Tensors{x[0] + table};
+  }};
+  Jit jit = counted.jit();
+  for (int i = 0; i < 5; ++i) {
+    EXPECT_THAT(jit({floats({1})})[0].to_vector<float>(), ElementsAre(2));
+  }
+  EXPECT_EQ(counted.calls, 3);
+}
+
+TEST(Jit, AnEmptyFunctionIsRefused) {
+  EXPECT_THROW(Jit(Jit::Function()), Error);
+}
+
 TEST(Jit, AnArgumentThatTheFunctionHoldsIsNotMistakenForAnother) {
   const Tensor held = floats({1, 2});
   Counted counted{.function = [&](const Tensors& x) {
