@@ -47,7 +47,8 @@ Tensor SoftmaxCrossEntropyWithLogits::construct(const Tensor& logits, const Tens
 Tensor CrossEntropyLoss::construct(const Tensor& logits, const Tensor& labels) {
   const Operand weight = options_.weight.defined() ? Operand(options_.weight) : Operand();
   const int64_t axis = logits.rank() == 1 ? 0 : 1;
-  if (is_float(labels.dtype())) {
+  // Floats of another rank are no probabilities: class numbers of a wrong dtype.
+  if (is_float(labels.dtype()) && labels.rank() == logits.rank()) {
     return ops::cross_entropy_with_probabilities(logits, labels, weight, axis,
                                                  options_.label_smoothing, text(reduction()));
   }

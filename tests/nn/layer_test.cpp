@@ -1,6 +1,7 @@
 // Layers and losses against closed forms, and values computed with NumPy.
 #include <cmath>
 
+#include "tests/errors.h"
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -130,6 +131,19 @@ TEST(Embedding, PicksRowsAndChecksTheirNumbers) {
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::Index);
   }
+}
+
+TEST(Loss, FloatsAreNoNumbersOfClasses) {
+  const Tensor scores = floats({2, 3}, {0, 1, 2, 3, 4, 5}), labels = floats({2}, {0, 1.9F});
+  const auto refused = [&](LossBase&& loss, const Tensor& targets, ErrorKind kind) {
+    EXPECT_EQ(error_of([&] { loss(scores, targets).wait(); }).kind(), kind);
+  };
+  refused(CrossEntropyLoss(), labels, ErrorKind::Type);
+  refused(NLLLoss(), labels, ErrorKind::Type);
+  refused(SoftmaxCrossEntropyWithLogits(Labels::Classes), labels, ErrorKind::Type);
+  refused(SoftmaxCrossEntropyWithLogits(Labels::Classes), scores, ErrorKind::Type);
+  // Of the scores' rank they are probabilities, one for each class.
+  refused(CrossEntropyLoss(), floats({2, 2}, {0, 1, 1, 0}), ErrorKind::Value);
 }
 
 TEST(Loss, CrossEntropyInItsForms) {

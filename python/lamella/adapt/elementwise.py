@@ -12,6 +12,21 @@ def as_dtype(x, dtype):
     return _o.cast(x, dtype)
 
 
+def is_float(x):
+    return x.dtype.name.startswith(("float", "bfloat"))
+
+
+def class_numbers(call, argument, numbers):
+    """Integers of any dtype, as operators take them."""
+    if is_float(numbers):
+        raise TypeError(
+            f"[{call}] {argument} must be numbers of classes, of an integer dtype, got "
+            f"{numbers.dtype.name}"
+        )
+    kinds = (_native.int32, _native.int64)
+    return numbers if numbers.dtype in kinds else _o.cast(numbers, _native.int64)
+
+
 def scaled(x, factor):
     return x if type(factor) in (int, float) and factor == 1 else _o.mul(x, factor)
 
@@ -23,11 +38,7 @@ def div(x, y, rounding_mode=None):
         return _o.floor_divide(x, y)
     if rounding_mode == "trunc":
         quotient = _o.trunc(_o.div(x, y))
-        whole = all(
-            not t.dtype.name.startswith(("float", "bfloat"))
-            for t in (x, y)
-            if isinstance(t, _native.Tensor)
-        )
+        whole = all(not is_float(t) for t in (x, y) if isinstance(t, _native.Tensor))
         return _o.cast(quotient, x.dtype) if whole and isinstance(x, _native.Tensor) else quotient
     raise ValueError(f"[div] rounding_mode must be None, 'floor' or 'trunc', got {rounding_mode!r}")
 

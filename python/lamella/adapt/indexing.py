@@ -2,7 +2,7 @@
 
 from lamella import _native
 from lamella.adapt.creation import astensor, full, full_like
-from lamella.adapt.elementwise import as_dtype
+from lamella.adapt.elementwise import as_dtype, class_numbers
 
 _o = _native.operators_by_name
 
@@ -151,7 +151,7 @@ def unique_with_pad(x, value):
 
 
 def one_hot(indices, depth, on_value=1, off_value=0, axis=-1, dtype=None):
-    indices = astensor(indices)
+    indices = class_numbers("one_hot", "indices", astensor(indices))
     depth = int(depth)
     if depth < 0:
         depth = int(_o.max(indices)) + 1
@@ -159,8 +159,6 @@ def one_hot(indices, depth, on_value=1, off_value=0, axis=-1, dtype=None):
         dtype = on_value.dtype if isinstance(on_value, _native.Tensor) else None
     if dtype is None:
         dtype = _native.float32 if isinstance(on_value, float) else _native.int64
-    if indices.dtype not in (_native.int32, _native.int64):
-        indices = _o.cast(indices, _native.int64)
     return _o.one_hot(indices, on_value, off_value, (depth,), dtype, axis)
 
 

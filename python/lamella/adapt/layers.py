@@ -2,7 +2,7 @@
 
 from lamella import _native
 from lamella.adapt.arguments import ints, size_tuple
-from lamella.adapt.elementwise import scaled
+from lamella.adapt.elementwise import class_numbers, is_float, scaled
 
 _o = _native.operators_by_name
 
@@ -183,27 +183,21 @@ def reduce_loss(loss, reduction):
     raise ValueError(f"[loss] reduction must be 'mean', 'sum' or 'none', got {reduction!r}")
 
 
-def _labels(target):
-    return (
-        target if target.dtype in (_native.int32, _native.int64) else _o.cast(target, _native.int32)
-    )
-
-
 def cross_entropy(x, target, weight=None, ignore_index=-100, reduction="mean", label_smoothing=0.0):
     """Targets are classes, or probabilities of x's shape."""
     axis = 1 if x.ndim > 1 else 0
-    if target.shape == x.shape and target.dtype.name.startswith(("float", "bfloat")):
+    if is_float(target) and target.ndim == x.ndim:
         return _o.cross_entropy_with_probabilities(
             x, target, weight, axis, label_smoothing, reduction
         )
-    return _o.cross_entropy(
-        x, _labels(target), weight, axis, ignore_index, label_smoothing, reduction
-    )
+    labels = class_numbers("cross_entropy", "labels", target)
+    return _o.cross_entropy(x, labels, weight, axis, ignore_index, label_smoothing, reduction)
 
 
 def nll_loss(x, target, weight=None, ignore_index=-100, reduction="mean", label_smoothing=0.0):
     axis = 1 if x.ndim > 1 else 0
-    loss = _o.nll_loss(x, _labels(target), weight, axis, ignore_index, reduction)
+    labels = class_numbers("nll_loss", "labels", target)
+    loss = _o.nll_loss(x, labels, weight, axis, ignore_index, reduction)
     if label_smoothing == 0:
         return loss
     smooth = reduce_loss(-_o.mean(x, axis), reduction)

@@ -3,7 +3,7 @@
 from lamella import _native
 from lamella.adapt.arguments import size_tuple
 from lamella.adapt.creation import arange, astensor, full, ones_like, zeros
-from lamella.adapt.elementwise import as_dtype, div
+from lamella.adapt.elementwise import as_dtype, div, is_float
 
 _o = _native.operators_by_name
 
@@ -14,7 +14,7 @@ def _combined(place, x, updates, mode):
     if mode == "sub":
         return place(x, _o.neg(updates), "add")
     if mode == "div":
-        whole = not x.dtype.name.startswith(("float", "bfloat"))
+        whole = not is_float(x)
         return div(x, place(ones_like(x), updates, "mul"), "trunc" if whole else None)
     return place(x, updates, mode)
 

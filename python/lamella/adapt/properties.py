@@ -33,10 +33,6 @@ def shape_tensor(x):
     return _native.Tensor(list(x.shape), _native.int64)
 
 
-def is_float(x):
-    return x.dtype.name.startswith(("float", "bfloat"))
-
-
 def is_scalar(x):
     return isinstance(x, (int, float, bool)) or (isinstance(x, _native.Tensor) and x.ndim == 0)
 

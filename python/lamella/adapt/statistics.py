@@ -3,7 +3,7 @@
 from lamella import _native
 from lamella.adapt.arguments import size_tuple
 from lamella.adapt.creation import astensor, linspace, ones, zeros
-from lamella.adapt.elementwise import as_dtype
+from lamella.adapt.elementwise import as_dtype, class_numbers, is_float
 
 _o = _native.operators_by_name
 _NAN, _INF = float("nan"), float("inf")
@@ -58,7 +58,7 @@ def _counts(x, bins, low, high, weights):
 
 def histc(x, bins=100, low=0, high=0):
     low, high = _bounds(x, low, high)
-    numbers = x if x.dtype.name.startswith(("float", "bfloat")) else _o.cast(x, _native.float32)
+    numbers = x if is_float(x) else _o.cast(x, _native.float32)
     counts = _counts(numbers, int(bins), low, high, ones((x.size,), _native.float32))
     return _o.cast(counts, x.dtype)
 
@@ -214,7 +214,7 @@ def difference_of_sets(x, y, assume_unique=False):
 
 def in_top_k(scores, classes, k):
     """Whether fewer than k classes have a higher score than the one named."""
-    classes = _o.cast(_o.expand_dims(classes, 1), _native.int64)
+    classes = _o.expand_dims(class_numbers("in_top_k", "classes", classes), 1)
     own = _o.gather_elements(scores, classes, 1)
     higher = _o.sum(_o.cast(_o.greater(scores, own), _native.int64), 1)
     return _o.logical_and(_o.less(higher, k), _o.isfinite(_o.squeeze(own, 1)))
