@@ -175,8 +175,7 @@ void Tensor::assign(const Tensor& source) const {
 void ensure_ready(const Ref<Value>& value) {
   if (Window* window = value->window()) window->flush();
   if (value->state() == Value::State::Failed) {
-    fail(ErrorKind::Value, "[read] this value was never computed: {}",
-         Window::of_thread().last_failure());
+    fail(ErrorKind::Value, "[read] this value was never computed: {}", value->failure());
   }
   if (value->is_traced()) {
     fail(

@@ -186,7 +186,8 @@ void Value::fulfil(Buffer buffer) {
   window_.store(nullptr, std::memory_order_release);
 }
 
-void Value::mark_failed() {
+void Value::mark_failed(Ref<Failure> failure) {
+  failure_ = std::move(failure);
   state_.store(State::Failed, std::memory_order_release);
   window_.store(nullptr, std::memory_order_release);
 }

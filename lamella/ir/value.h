@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <span>
+#include <string>
 
 #include "lamella/base/api.h"
 #include "lamella/base/error.h"
@@ -19,6 +20,12 @@ namespace lamella {
 
 class Node;
 class Window;
+
+// Why values were never computed, as their errors say it.
+struct Failure : RefCounted<Failure> {
+  explicit Failure(std::string text) : why(std::move(text)) {}
+  const std::string why;
+};
 
 // A write-once cell for one result: its type, then (once run) its data.
 class LAMELLA_API Value : public RefCounted<Value>, public SmallObject<Value> {
@@ -72,7 +79,9 @@ class LAMELLA_API Value : public RefCounted<Value>, public SmallObject<Value> {
 
   // Called by the run that computed the value, once.
   void fulfil(Buffer buffer);
-  void mark_failed();
+  // Said once of a value that will not be computed; and why that is so.
+  void mark_failed(Ref<Failure> failure);
+  const std::string& failure() const { return failure_->why; }
 
   // How many Storages hold the value: the results a flush must deliver.
   int32_t handles() const { return handles_.load(std::memory_order_acquire); }
@@ -101,6 +110,7 @@ class LAMELLA_API Value : public RefCounted<Value>, public SmallObject<Value> {
   bool written_ = false;
   Dim size_ = 0;
   Buffer buffer_;
+  Ref<Failure> failure_;
 };
 
 // Says of the numbers this thread makes while it lives whether they are written in an operator's

@@ -119,7 +119,6 @@ bool Window::begin_again() {
   drop_unread();
   if (!nodes_.empty()) return false;
   limits_ = limits_from_environment();
-  last_failure_.clear();
   flush_requested_ = false;
   return true;
 }
@@ -130,9 +129,7 @@ void Window::drop_unread() {
       if (result->handles() > 0) return;
     }
   }
-  for (const Ref<Node>& node : nodes_) {
-    for (const Ref<Value>& result : node->results()) result->mark_failed();
-  }
+  mark_failed(nodes_, "the thread that recorded it ended");
   finish(nodes_);
   nodes_.clear();
   journal_.clear();
@@ -173,9 +170,10 @@ void Window::prepare(const Operator& op, std::span<Value* const> operands,
           location);
     }
     if (operand->state() == Value::State::Failed) {
-      throw Error(ErrorKind::Value,
-                  fmt::format("[{}] an operand was never computed: {}", op.name(), last_failure_),
-                  location);
+      throw Error(
+          ErrorKind::Value,
+          fmt::format("[{}] an operand was never computed: {}", op.name(), operand->failure()),
+          location);
     }
     // A value that another thread has not run yet.
     if (Window* owner = operand->window(); owner != nullptr && owner != this) owner->flush();
@@ -242,12 +240,7 @@ void Window::flush() {
     });
   } catch (const std::exception& error) {
     --running_;
-    last_failure_ = fmt::format("its run failed: {}", error.what());
-    for (const Ref<Node>& node : nodes) {
-      for (const Ref<Value>& result : node->results()) {
-        if (result->state() == Value::State::Pending) result->mark_failed();
-      }
-    }
+    mark_failed(nodes, fmt::format("its run failed: {}", error.what()));
     roll_back(journal);
     finish(nodes);
     throw;
@@ -284,6 +277,15 @@ void Window::finish(std::vector<Ref<Node>>& nodes) {
 }
 
 void Window::roll_back(std::vector<JournalEntry>& journal) {
+void Window::mark_failed(std::span<const Ref<Node>> nodes, std::string why) {
+  const auto failure = make_ref<Failure>(std::move(why));
+  for (const Ref<Node>& node : nodes) {
+    for (const Ref<Value>& result : node->results()) {
+      if (result->state() == Value::State::Pending) result->mark_failed(failure);
+    }
+  }
+}
+
   for (size_t i = journal.size(); i-- > 0;) {
     journal[i].storage->restore(std::move(journal[i].value));
   }
@@ -293,12 +295,9 @@ void Window::leave_to_parent() {
   new (&mutex_) std::recursive_mutex;  // its holder may be a thread that does not exist here
   running_ = 0;
   flush_requested_ = false;
-  last_failure_ =
-      "it was pending in the process that forked this one; read it (for example with asnumpy) "
-      "before the fork";
-  for (const Ref<Node>& node : nodes_) {
-    for (const Ref<Value>& result : node->results()) result->mark_failed();
-  }
+  mark_failed(nodes_,
+              "it was pending in the process that forked this one; read it (for example with "
+              "asnumpy) before the fork");
   // Nothing is taken back: what replaced a parameter's value is as pending as the rest.
   nodes_.clear();
   journal_.clear();

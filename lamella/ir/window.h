@@ -3,6 +3,7 @@
 #pragma once
 
 #include <mutex>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -57,8 +58,6 @@ class LAMELLA_API Window final : public Recorder {
   // The references that these notes hold on a Storage.
   size_t journal_references(const Storage* storage);
   const WindowLimits& limits() const { return limits_; }
-  // Why values of this window were never computed, as their errors say it.
-  const std::string& last_failure() const { return last_failure_; }
 
   // Gradient scopes: while one is open, operations keep their operands after running.
   void open_gradient_scope() { ++gradient_depth_; }
@@ -95,6 +94,7 @@ class LAMELLA_API Window final : public Recorder {
                const SourceLocation& location);
   Results append(const Ref<Node>& node);
   void finish(std::vector<Ref<Node>>& nodes);
+  void mark_failed(std::span<const Ref<Node>> nodes, std::string why);
   void roll_back(std::vector<JournalEntry>& journal);
 
   std::recursive_mutex mutex_;
@@ -106,7 +106,6 @@ class LAMELLA_API Window final : public Recorder {
   bool flush_requested_ = false;
   int running_ = 0;  // flushes in progress: code that one of them calls may need another
   WindowLimits limits_;
-  std::string last_failure_;
 };
 
 // Keeps operations differentiable while it lives.

@@ -1,9 +1,13 @@
 // What a training run may cost: graphs, kernels, launches, allocations, memory.
 #include "lamella/runtime/counters.h"
 
+#include <thread>
+
+#include "tests/errors.h"
 #include "tests/memory_growth.h"
 #include "tests/runtime/training_step.h"
 #include "tests/window_limits.h"
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "lamella/device/pool.h"
@@ -122,6 +126,27 @@ TEST_F(Failure, AFailedStepLeavesEverythingAsItWasAndTheNextOneTrains) {
   const double next = network.step(batch_inputs(8), batch_labels(8)).item();
   EXPECT_TRUE(std::isfinite(next));
   EXPECT_NE(bytes_of(network.weights[0]), before[0]);
+}
+
+TEST_F(Failure, OfEachValueIsToldToEveryThread) {
+  const Tensor table = Tensor::from_vector<float>({2}, {1, 2});
+  const auto row = [&](int32_t number) {
+    return ops::embedding(Tensor::from_vector<int32_t>({1}, {number}), table);
+  };
+  std::vector<Tensor> failed;
+  std::thread([&] {
+    const testing_support::ScopedWindowLimits long_window;
+    for (int32_t number : {7, 8}) {
+      failed.push_back(row(number));
+      EXPECT_THROW(failed.back().wait(), Error);
+    }
+  }).join();
+  for (size_t i = 0; i < failed.size(); ++i) {
+    const auto why = testing::AllOf(testing::HasSubstr("never computed: its run failed"),
+                                    testing::HasSubstr(i == 0 ? "index 7" : "index 8"));
+    EXPECT_THAT(message_of([&] { failed[i].wait(); }), why);
+    EXPECT_THAT(message_of([&] { (failed[i] + 1.0).wait(); }), why);
+  }
 }
 
 TEST_F(Failure, AViewNeverReachesBeyondItsOperand) {
