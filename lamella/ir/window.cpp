@@ -43,7 +43,7 @@ Windows& windows() {
 
 WindowLimits limits_from_environment() {
   WindowLimits limits;
-  limits.fixed = environment_integer("LAMELLA_WINDOW", 0, 0, 1'000'000);
+  limits.fixed = environment_integer("LAMELLA_WINDOW", 0, 0, WindowLimits::kMostFixed);
   return limits;
 }
 
@@ -207,12 +207,22 @@ Results Window::append(const Ref<Node>& node) {
 void Window::journal(Storage& storage) {
   const auto lock = lock_beside_host(mutex_);
   journal_.push_back({Ref<Storage>(&storage), storage.current()});
+}
+
+void Window::set_limits(WindowLimits limits) {
+  if (limits.fixed < 0 || limits.fixed > WindowLimits::kMostFixed) {
+    fail(ErrorKind::Value,
+         "[set_window] operations must be from 1 to {}, or 0, which leaves it to the runtime; got "
+         "{}",
+         WindowLimits::kMostFixed, limits.fixed);
+  }
+  limits_ = limits;
+}
+
 size_t Window::journal_references(const Storage* storage) {
   const auto lock = lock_beside_host(mutex_);
   return static_cast<size_t>(std::ranges::count_if(
       journal_, [&](const JournalEntry& entry) { return entry.storage.get() == storage; }));
-}
-
 }
 
 void Window::flush() {
@@ -267,6 +277,15 @@ void Window::refuse_running(std::span<const Ref<Node>> nodes) const {
   }
 }
 
+void Window::mark_failed(std::span<const Ref<Node>> nodes, std::string why) {
+  const auto failure = make_ref<Failure>(std::move(why));
+  for (const Ref<Node>& node : nodes) {
+    for (const Ref<Value>& result : node->results()) {
+      if (result->state() == Value::State::Pending) result->mark_failed(failure);
+    }
+  }
+}
+
 void Window::finish(std::vector<Ref<Node>>& nodes) {
   for (Ref<Node>& node : nodes) {
     for (const Ref<Value>& result : node->results()) {
@@ -277,15 +296,6 @@ void Window::finish(std::vector<Ref<Node>>& nodes) {
 }
 
 void Window::roll_back(std::vector<JournalEntry>& journal) {
-void Window::mark_failed(std::span<const Ref<Node>> nodes, std::string why) {
-  const auto failure = make_ref<Failure>(std::move(why));
-  for (const Ref<Node>& node : nodes) {
-    for (const Ref<Value>& result : node->results()) {
-      if (result->state() == Value::State::Pending) result->mark_failed(failure);
-    }
-  }
-}
-
   for (size_t i = journal.size(); i-- > 0;) {
     journal[i].storage->restore(std::move(journal[i].value));
   }

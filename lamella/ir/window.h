@@ -16,7 +16,8 @@ class Storage;
 
 // How large a window may grow before it runs by itself.
 struct WindowLimits {
-  // LAMELLA_WINDOW: flush after this many operations; 0 is no fixed number.
+  static constexpr int64_t kMostFixed = 1'000'000;
+  // LAMELLA_WINDOW: flush after this many operations, at most kMostFixed; 0 is no fixed number.
   int64_t fixed = 0;
   // In loose code: flush before an operation on the source line of the window's first operation
   // once this many are pending, so that the turns of a loop make equal windows.
@@ -53,10 +54,10 @@ class LAMELLA_API Window final : public Recorder {
 
   // Notes the value a Storage had before a pending operation replaced it.
   void journal(Storage& storage);
-
-  void set_limits(WindowLimits limits) { limits_ = limits; }
   // The references that these notes hold on a Storage.
   size_t journal_references(const Storage* storage);
+
+  void set_limits(WindowLimits limits);
   const WindowLimits& limits() const { return limits_; }
 
   // Gradient scopes: while one is open, operations keep their operands after running.
@@ -93,8 +94,8 @@ class LAMELLA_API Window final : public Recorder {
   void prepare(const Operator& op, std::span<Value* const> operands,
                const SourceLocation& location);
   Results append(const Ref<Node>& node);
-  void finish(std::vector<Ref<Node>>& nodes);
   void mark_failed(std::span<const Ref<Node>> nodes, std::string why);
+  void finish(std::vector<Ref<Node>>& nodes);
   void roll_back(std::vector<JournalEntry>& journal);
 
   std::recursive_mutex mutex_;

@@ -53,7 +53,8 @@ void add_context(nb::module_& module) {
         Window::of_thread().set_limits(limits);
       },
       nb::arg("operations"),
-      "Runs pending operations after every so many; 0 leaves it to the runtime.");
+      "Runs this thread's pending operations after every so many, from 1 to a million; 0 leaves it "
+      "to the runtime. ValueError for another number.");
   module.def(
       "window", [] { return Window::of_thread().limits().fixed; },
       "The number that set_window set.");

@@ -1,4 +1,5 @@
 // The first path through every layer: operations recorded, fused, compiled, run and read.
+#include "tests/errors.h"
 #include <gtest/gtest.h>
 
 #include "lamella/ir/tensor.h"
@@ -28,6 +29,15 @@ TEST(FirstPath, MultipliesMatrices) {
   const Tensor x = floats({2, 3}, {1, 2, 3, 4, 5, 6});
   const Tensor product = ops::matmul(x, ops::transpose(x));
   EXPECT_EQ(product.to_vector<float>(), (std::vector<float>{14, 32, 32, 77}));
+}
+
+TEST(FirstPath, AWindowOfNoLengthIsRefused) {
+  Window& window = Window::of_thread();
+  const WindowLimits before = window.limits();
+  for (int64_t fixed : {int64_t{-1}, WindowLimits::kMostFixed + 1}) {
+    EXPECT_EQ(error_of([&] { window.set_limits({.fixed = fixed}); }).kind(), ErrorKind::Value);
+  }
+  EXPECT_EQ(window.limits().fixed, before.fixed);
 }
 
 TEST(FirstPath, ASecondRunFindsItsGraph) {
