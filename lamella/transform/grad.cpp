@@ -263,8 +263,9 @@ std::vector<Tensor> Pullback::operator()(std::span<const Tensor> cotangents) con
     if (!cotangents[i].defined()) continue;
     const TensorType &given = cotangents[i].type(), &type = results[i]->type();
     if (given.shape != type.shape || given.dtype != type.dtype) {
-      fail(ErrorKind::Value, "[vjp] the cotangent of result {} must be {} like it, got {}", i,
-           text(type), text(given));
+      const ErrorKind kind = given.dtype != type.dtype ? ErrorKind::Type : ErrorKind::Value;
+      fail(kind, "[vjp] the cotangent of result {} must be {} like it, got {}", i, text(type),
+           text(given));
     }
     accumulate(known, results[i].get(), cotangents[i]);
   }

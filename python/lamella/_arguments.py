@@ -6,6 +6,7 @@ was given, and here that becomes the same sentence.
 """
 
 import numbers
+import operator
 import re
 from collections.abc import Iterable
 
@@ -37,10 +38,13 @@ def number_of(call, argument, value):
 
 
 def int_of(call, argument, value):
-    """The int that an argument of a call is; True and False are none."""
-    kinds = () if isinstance(value, bool) else numbers.Integral
-    require(call, argument, value, kinds, "an int")
-    return int(value)
+    """The int that an argument of a call is, of any class of ints; True and False are none."""
+    try:
+        if not isinstance(value, (bool, np.bool_)):
+            return operator.index(value)
+    except TypeError:
+        pass
+    raise TypeError(f"[{call}] {argument} must be an int, got {_shown(value)}")
 
 
 def items_of(call, argument, value, accepted):

@@ -3,19 +3,32 @@
 import functools
 from collections.abc import Callable
 
+import numpy as np
+
 from lamella import _native
-from lamella._arguments import items_of, require
+from lamella._arguments import int_of, items_of, require
 from lamella._native import Tensor
 
 _o = _native.operators_by_name
 
 
-def _floats_in(outputs):
+def _floats_in(outputs, name):
     for output in outputs if isinstance(outputs, (tuple, list)) else [outputs]:
         if isinstance(output, (tuple, list)):
-            yield from _floats_in(output)
-        elif isinstance(output, Tensor) and output.dtype.name.startswith(("float", "bfloat")):
+            yield from _floats_in(output, name)
+        elif isinstance(output, dict) and any(True for _ in _floats_in([*output.values()], name)):
+            raise TypeError(f"[{name}] the function must return tuples of Tensors, got a dict")
+        elif isinstance(output, Tensor) and output.is_floating_point():
             yield output
+
+
+def _floats_of(outputs, name):
+    """What is differentiated: one tensor or more."""
+    tensors = list(_floats_in(outputs, name))
+    if not tensors:
+        kind = outputs.dtype.name if isinstance(outputs, Tensor) else type(outputs).__name__
+        raise TypeError(f"[{name}] the function must return a float Tensor, got {kind}")
+    return tensors
 
 
 def _first_of(outputs, name):
@@ -33,15 +46,27 @@ def _target(outputs, sensitivity, name):
     """The tensor whose sum is differentiated."""
     if isinstance(outputs, Tensor):
         return outputs if sensitivity is None else _o.mul(outputs, sensitivity)
-    tensors = list(_floats_in(outputs))
-    if not tensors:
-        raise TypeError(f"[{name}] the function must return a float Tensor, got {type(outputs)}")
+    tensors = _floats_of(outputs, name)
     if sensitivity is not None:
-        tensors = [_o.mul(t, s) for t, s in zip(tensors, _floats_in(sensitivity), strict=True)]
+        given = _floats_in(sensitivity, name)
+        tensors = [_o.mul(t, s) for t, s in zip(tensors, given, strict=True)]
     total = _o.sum(tensors[0])
     for tensor in tensors[1:]:
         total = _o.add(total, _o.sum(tensor))
     return total
+
+
+def _position(grad_position, name):
+    """What is differentiated by: an int, a tuple of them or None."""
+    if grad_position is None:
+        return None
+    if isinstance(grad_position, (tuple, list)):
+        return tuple(int_of(name, "grad_position", position) for position in grad_position)
+    return int_of(name, "grad_position", grad_position)
+
+
+def _positions(grad_position):
+    return (grad_position,) if isinstance(grad_position, int) else grad_position or ()
 
 
 def _wrt(args, positions, weights, name):
@@ -67,7 +92,7 @@ def _wrt(args, positions, weights, name):
 
 def differentiate(fn, args, kwargs, grad_position, weights, has_aux, sensitivity, name):
     """(what fn returned, gradients by position, gradients by weight)."""
-    positions = (grad_position,) if isinstance(grad_position, int) else tuple(grad_position or ())
+    positions = _positions(grad_position)
     args, wrt = _wrt(args, positions, weights, name)
 
     def run():
@@ -96,7 +121,7 @@ def _with_ids(gradients, grad_position, weights):
             return pair(identifiers, value)
         return (identifiers[0], value)
 
-    positions = (grad_position,) if isinstance(grad_position, int) else tuple(grad_position or ())
+    positions = _positions(grad_position)
     names = [w.name for w in ([weights] if isinstance(weights, Tensor) else weights or ())]
     if weights is None:
         return identified(gradients, positions)
@@ -113,6 +138,7 @@ def value_and_grad(
         raise ValueError("[value_and_grad] grad_position and weights cannot both be None")
 
     require("value_and_grad", "fn", fn, Callable, "a function or a Cell")
+    grad_position = _position(grad_position, "value_and_grad")
 
     @functools.wraps(fn, assigned=("__module__", "__name__", "__doc__"), updated=())
     def both(*args, **kwargs):
@@ -142,19 +168,22 @@ def grad(fn, grad_position=0, weights=None, has_aux=False, return_ids=False, sen
     return gradients_only
 
 
-def _cotangents(outputs, sensitivity):
-    """Those of the float tensors among outputs, from what the user gave for them."""
-    tensors = list(_floats_in(outputs))
+def _cotangent(value, tensor):
+    """A number takes the tensor's dtype."""
+    kinds = (Tensor, np.ndarray, np.generic, int, float)
+    require("vjp", "a cotangent", value, kinds, "a Tensor, an array or a number")
+    return Tensor(value, tensor.dtype if isinstance(value, (int, float)) else None)
+
+
+def _cotangents(tensors, sensitivity):
+    """Those of tensors, from what the user gave for them."""
     given = list(_flat(sensitivity))
     if len(given) != len(tensors):
         raise ValueError(
             f"[vjp] the function returned {len(tensors)} float Tensors, got cotangents for "
             f"{len(given)}"
         )
-    return [
-        value if value is None else Tensor(value).astype(tensor.dtype)
-        for value, tensor in zip(given, tensors, strict=True)
-    ]
+    return [_cotangent(value, tensor) for value, tensor in zip(given, tensors, strict=True)]
 
 
 def _flat(values):
@@ -175,12 +204,13 @@ def vjp(fn, *inputs, weights=None, has_aux=False):
     def run():
         outputs = fn(*inputs)
         differentiated = _first_of(outputs, "vjp") if has_aux else outputs
-        return (outputs, differentiated), list(_floats_in(differentiated))
+        tensors = _floats_of(differentiated, "vjp")
+        return (outputs, differentiated, tensors), tensors
 
-    (outputs, differentiated), gradients_of = _native.vjp(run, wrt)
+    (outputs, differentiated, tensors), gradients_of = _native.vjp(run, wrt)
 
     def pull_back(*sensitivity):
-        gradients = gradients_of(_cotangents(differentiated, sensitivity))
+        gradients = gradients_of(_cotangents(tensors, sensitivity))
         by_position, by_weight = gradients[: len(inputs)], gradients[len(inputs) :]
         by_position = by_position[0] if len(inputs) == 1 else by_position
         return by_position if weights is None else (by_position, by_weight)

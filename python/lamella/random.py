@@ -1,6 +1,7 @@
 """The seed of the process's generator."""
 
 from lamella import _native
+from lamella._arguments import int_of
 
 _state = {"seed": None}
 
@@ -10,8 +11,9 @@ def set_seed(seed):
     expect. Of this seed and dataset.config.set_seed, datasets follow the last one set."""
     import numpy
 
-    if not isinstance(seed, int) or isinstance(seed, bool) or seed < 0:
-        raise ValueError(f"[set_seed] seed must be a whole number of at least 0, got {seed!r}")
+    seed = int_of("set_seed", "seed", seed)
+    if not 0 <= seed < 2**64:
+        raise ValueError(f"[set_seed] seed must be at least 0 and below 2**64, got {seed}")
     _state["seed"] = seed
     _native.set_seed(seed)
     _native.data.config.set_seed(seed % 2**32)
