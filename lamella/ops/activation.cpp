@@ -8,13 +8,33 @@ namespace lamella {
 namespace {
 
 constexpr double kSqrtHalf = 0.7071067811865476;
-constexpr double kSqrtTwoByPi = 0.7978845608028654;
+constexpr double kSqrtTwoByPi = 0.7978845608028654, kInverseSqrtTwoPi = 0.3989422804014327;
+// Beyond these bounds the two forms of gelu have become 0 and x, in every dtype. A bounded x keeps
+// its powers, and its product with what is 0, finite.
+constexpr double kGeluBound = 40, kGeluTanhBound = 30;
+constexpr double kGeluCubic = 0.044715;
 // Klambauer et al., "Self-normalizing neural networks", 2017.
 constexpr double kSeluAlpha = 1.6732632423543772, kSeluScale = 1.0507009873554805;
 
 // Where `inside` holds the cotangent, else 0.
 Tensor where_inside(const Tensor& inside, const Tensor& cotangent) {
   return ops::where(inside, cotangent, 0.0);
+}
+
+// gelu's tanh form: (1 + tanh(u)) / 2 = sigmoid(2u), which keeps its precision for u far below 0.
+Tensor gelu_gate(const Tensor& bounded) {
+  const Tensor u = bounded + ops::square(bounded) * bounded * kGeluCubic;
+  return ops::sigmoid(u * (2 * kSqrtTwoByPi));
+}
+
+// x gate(x) for a gate that reaches 0 to the left and 1 to the right of 0 within kGateBound, in
+// every dtype. Beyond it nothing is multiplied: 0 times an infinite x would be NaN, here and in
+// gradients.
+template <typename Gate>
+Tensor gated(const Tensor& x, Gate gate) {
+  constexpr double kGateBound = 800;
+  const Tensor bounded = ops::clip(x, -kGateBound, kGateBound);
+  return ops::where(ops::less_equal(x, kGateBound), bounded * gate(bounded), x);
 }
 
 Tensor between(const Tensor& x, double low, double high) {
@@ -53,7 +73,7 @@ LAMELLA_OP(leaky_relu, (Operand x, Operand alpha),
     .doc = "x where x > 0, else alpha x.",
     .accepts = kFloats, .promotion = Promotion::First, .infer = infer::same,
     .lower = composite([](const CompositeCall& call) {
-      return std::vector{ops::where(ops::greater(call[0], 0), call[0], call[0] * call[1])};
+      return std::vector{ops::where(ops::greater(call[0], 0), call[0], ops::clamp_max(call[0], 0) * call[1])};
     }),
     .vjp = from_composite,
     .batch = batch::elementwise_like<0>,
@@ -81,7 +101,7 @@ LAMELLA_OP(prelu, (Operand x, Operand weight),
         if (x.rank() > 1) shape[1] = weight.shape()[0];
         weight = ops::reshape(weight, shape);
       }
-      return std::vector{ops::where(ops::greater(x, 0), x, x * weight)};
+      return std::vector{ops::where(ops::greater(x, 0), x, ops::clamp_max(x, 0) * weight)};
     }),
     .vjp = from_composite,
     .batch = batch::through_composite,
@@ -137,23 +157,42 @@ LAMELLA_OP(gelu, (Operand x, bool tanh_form = false),
     .accepts = kFloats, .infer = infer::same,
     .lower = composite([](const CompositeCall& call) {
       const Tensor x = call[0];
-      if (!call.attribute<bool>(0)) return std::vector{x * 0.5 * ops::erfc(x * -kSqrtHalf)};
-      // (1 + tanh(u)) / 2 = sigmoid(2u), which keeps its precision where u is far below 0. Beyond
-      // 30 it is 0 or 1; the bound keeps x^3 finite.
-      const Tensor bounded = ops::clip(x, -30.0, 30.0);
-      const Tensor u = bounded + ops::square(bounded) * bounded * 0.044715;
-      return std::vector{x * ops::sigmoid(u * (2 * kSqrtTwoByPi))};
+      if (!call.attribute<bool>(0)) {
+        return std::vector{ops::maximum(x, -kGeluBound) * 0.5 * ops::erfc(x * -kSqrtHalf)};
+      }
+      return std::vector{ops::maximum(x, -kGeluTanhBound) * gelu_gate(ops::clip(x, -kGeluTanhBound, kGeluTanhBound))};
     }),
-    .vjp = from_composite,
+    .vjp = vjp([](VjpCall& call) {
+      call.give(0, ops::gelu_backward(call.operand(0), call.cotangent(), call.attribute<bool>(0)));
+    }),
     .batch = batch::elementwise,
     .reference = numpy("gelu_tanh(x) if tanh_form else 0.5 * x * erfc(-x / np.sqrt(2))", 8), .cost = Cost{20},
     .samples = Samples{"randn(3, 5)", "randn(3, 5), tanh_form=True"})
+
+LAMELLA_OP(gelu_backward, (Operand x, Operand cotangent, bool tanh_form = false),
+    .doc = "The cotangent of gelu's operand.",
+    .accepts = kFloats, .promotion = Promotion::Common, .infer = infer::elementwise,
+    .lower = composite([](const CompositeCall& call) {
+      const Tensor x = call[0], cotangent = call[1];
+      if (!call.attribute<bool>(0)) {
+        const Tensor bounded = ops::clip(x, -kGeluBound, kGeluBound), u = x * -kSqrtHalf;
+        return std::vector{cotangent * (ops::erfc(u) * 0.5 + bounded * ops::gaussian(u) * kInverseSqrtTwoPi)};
+      }
+      const Tensor bounded = ops::clip(x, -kGeluTanhBound, kGeluTanhBound);
+      const Tensor gate = gelu_gate(bounded);
+      const Tensor slope = ops::square(bounded) * (3 * kGeluCubic) + 1.0;
+      return std::vector{cotangent * (gate + bounded * slope * (gate * (1.0 - gate)) * (2 * kSqrtTwoByPi))};
+    }),
+    .vjp = from_composite,
+    .batch = batch::elementwise,
+    .reference = numpy("gelu_backward(x, cotangent, tanh_form)", 16), .cost = Cost{40},
+    .samples = Samples{"randn(3, 5), randn(3, 5)", "randn(3, 5), randn(3, 5), tanh_form=True"})
 
 LAMELLA_OP(silu, (Operand x),
     .doc = "x sigmoid(x), also called swish.",
     .accepts = kFloats, .infer = infer::same,
     .lower = composite([](const CompositeCall& call) {
-      return std::vector{call[0] * ops::sigmoid(call[0])};
+      return std::vector{gated(call[0], [](const Tensor& x) { return ops::sigmoid(x); })};
     }),
     .vjp = from_composite,
     .batch = batch::elementwise,
@@ -175,7 +214,7 @@ LAMELLA_OP(hardswish, (Operand x),
     .doc = "x min(max(x + 3, 0), 6) / 6.",
     .accepts = kFloats, .infer = infer::same,
     .lower = composite([](const CompositeCall& call) {
-      return std::vector{call[0] * ops::clip(call[0] + 3.0, 0.0, 6.0) / 6.0};
+      return std::vector{ops::clamp_min(call[0], -3.0) * ops::clip(call[0] + 3.0, 0.0, 6.0) / 6.0};
     }),
     .vjp = from_composite,
     .batch = batch::elementwise,
@@ -185,7 +224,7 @@ LAMELLA_OP(mish, (Operand x),
     .doc = "x tanh(softplus(x)).",
     .accepts = kFloats, .infer = infer::same,
     .lower = composite([](const CompositeCall& call) {
-      return std::vector{call[0] * ops::tanh(ops::softplus(call[0]))};
+      return std::vector{gated(call[0], [](const Tensor& x) { return ops::tanh(ops::softplus(x)); })};
     }),
     .vjp = from_composite,
     .batch = batch::elementwise,
@@ -205,7 +244,8 @@ LAMELLA_OP(softsign, (Operand x),
     .doc = "x / (1 + |x|).",
     .accepts = kFloats, .infer = infer::same,
     .lower = composite([](const CompositeCall& call) {
-      return std::vector{call[0] / (1.0 + ops::abs(call[0]))};
+      const Tensor bounded = ops::clip(call[0], -1e30, 1e30);  // beyond it is 1 or -1
+      return std::vector{bounded / (1.0 + ops::abs(bounded))};
     }),
     .vjp = from_composite,
     .batch = batch::elementwise,

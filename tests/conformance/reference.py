@@ -396,6 +396,15 @@ def gelu_tanh(x):
     return 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)))
 
 
+def gelu_backward(x, cotangent, tanh_form):
+    if not tanh_form:
+        density = np.exp(-x * x / 2) / np.sqrt(2 * np.pi)
+        return cotangent * (0.5 * erfc(-x / np.sqrt(2)) + x * density)
+    t = np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3))
+    inner = np.sqrt(2 / np.pi) * (1 + 3 * 0.044715 * x**2)
+    return cotangent * (0.5 * (1 + t) + 0.5 * x * (1 - t * t) * inner)
+
+
 # ---- Optimizers ----
 
 

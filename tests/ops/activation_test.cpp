@@ -94,5 +94,86 @@ TEST(Activation, GradientsOfExponentialsStayFiniteFarAway) {
   check([&] { return ops::sum(ops::logsigmoid(x)); }, "logsigmoid");
 }
 
+// Where a function goes far to the left and to the right, with its slope.
+struct Limits {
+  const char* name;
+  Tensor (*function)(const Tensor& x);
+  double left, right, left_slope, right_slope;
+};
+
+constexpr double kForever = std::numeric_limits<double>::infinity();
+
+const Limits kLimits[] = {
+    {"relu", [](const Tensor& x) { return ops::relu(x); }, 0, kForever, 0, 1},
+    {"relu6", [](const Tensor& x) { return ops::relu6(x); }, 0, 6, 0, 0},
+    {"leaky_relu", [](const Tensor& x) { return ops::leaky_relu(x, 0.5); }, -kForever, kForever,
+     0.5, 1},
+    {"elu", [](const Tensor& x) { return ops::elu(x, 2.0); }, -2, kForever, 0, 1},
+    {"celu", [](const Tensor& x) { return ops::celu(x, 2.0); }, -2, kForever, 0, 1},
+    {"selu", [](const Tensor& x) { return ops::selu(x); }, -1.7580993408473766, kForever, 0,
+     1.0507009873554805},
+    {"gelu", [](const Tensor& x) { return ops::gelu(x); }, 0, kForever, 0, 1},
+    {"gelu, tanh form", [](const Tensor& x) { return ops::gelu(x, true); }, 0, kForever, 0, 1},
+    {"silu", [](const Tensor& x) { return ops::silu(x); }, 0, kForever, 0, 1},
+    {"mish", [](const Tensor& x) { return ops::mish(x); }, 0, kForever, 0, 1},
+    {"hardswish", [](const Tensor& x) { return ops::hardswish(x); }, 0, kForever, 0, 1},
+    {"hardsigmoid", [](const Tensor& x) { return ops::hardsigmoid(x); }, 0, 1, 0, 0},
+    {"sigmoid", [](const Tensor& x) { return ops::sigmoid(x); }, 0, 1, 0, 0},
+    {"logsigmoid", [](const Tensor& x) { return ops::logsigmoid(x); }, -kForever, 0, 1, 0},
+    {"softplus", [](const Tensor& x) { return ops::softplus(x); }, 0, kForever, 0, 1},
+    {"softsign", [](const Tensor& x) { return ops::softsign(x); }, -1, 1, 0, 0},
+    {"tanh", [](const Tensor& x) { return ops::tanh(x); }, -1, 1, 0, 0},
+    {"tanhshrink", [](const Tensor& x) { return ops::tanhshrink(x); }, -kForever, kForever, 1, 1},
+    {"hardshrink", [](const Tensor& x) { return ops::hardshrink(x, 0.5); }, -kForever, kForever, 1,
+     1},
+    {"softshrink", [](const Tensor& x) { return ops::softshrink(x, 0.5); }, -kForever, kForever, 1,
+     1},
+    {"threshold", [](const Tensor& x) { return ops::threshold(x, 0.5, 3.0); }, 3, kForever, 0, 1},
+    {"erf", [](const Tensor& x) { return ops::erf(x); }, -1, 1, 0, 0},
+    {"erfc", [](const Tensor& x) { return ops::erfc(x); }, 2, 0, 0, 0},
+    {"gaussian", [](const Tensor& x) { return ops::gaussian(x); }, 0, 0, 0, 0},
+};
+
+template <typename T>
+void expect_limits(const Limits& each, const Tensor& ends) {
+  SCOPED_TRACE(each.name);
+  const auto near = [](T actual, double expected) {
+    EXPECT_TRUE(actual == static_cast<T>(expected) || std::abs(actual - expected) < 1e-6)
+        << actual << ", not " << expected;
+  };
+  const Tensor wrt[] = {ends};
+  const auto slope = [&] { return grad([&] { return ops::sum(each.function(ends)); }, wrt)[0]; };
+  const auto value = each.function(ends).template to_vector<T>();
+  near(value[0], each.left);
+  near(value[1], each.right);
+  const auto first = slope().template to_vector<T>();
+  near(first[0], each.left_slope);
+  near(first[1], each.right_slope);
+  for (T second : grad([&] { return ops::sum(slope()); }, wrt)[0].template to_vector<T>()) {
+    near(second, 0);
+  }
+}
+
+TEST(Activation, AtInfinityValuesAndSlopesAreTheLimits) {
+  for (const Limits& each : kLimits) {
+    expect_limits<float>(each, floats({2}, {-kInfinity, kInfinity}));
+    expect_limits<double>(each, doubles({2}, std::vector<double>{-kForever, kForever}));
+  }
+}
+
+TEST(Activation, NaNStaysNaN) {
+  const Tensor x = floats({1}, {kNaN});
+  for (const Limits& each : kLimits) {
+    EXPECT_TRUE(std::isnan(each.function(x).item())) << each.name;
+  }
+}
+
+TEST(Activation, ALearntSlopeBelowZeroGetsNothingFromAnInfiniteElementAbove) {
+  const Tensor x = floats({2}, {kInfinity, -3}), slope = floats({1}, {0.25F});
+  const Tensor wrt[] = {slope};
+  EXPECT_EQ(grad([&] { return ops::sum(ops::prelu(x, slope)); }, wrt)[0].item(), -3);
+  EXPECT_EQ(grad([&] { return ops::sum(ops::leaky_relu(x, slope)); }, wrt)[0].item(), -3);
+}
+
 }  // namespace
 }  // namespace lamella::test

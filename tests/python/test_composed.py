@@ -1,6 +1,7 @@
 """Names said by a few operators, against NumPy in float64."""
 
 import lamella.alias  # noqa: F401
+import mindspore as ms
 import mindspore.numpy as mnp
 import numpy as np
 import pytest
@@ -30,6 +31,7 @@ CASES = {
     "numpy.heaviside": (lambda: mnp.heaviside(Tensor(A), 0.5), np.heaviside(A, 0.5)),
     "ldexp": (lambda: ops.ldexp(Tensor(X), Tensor(N[0])), np.ldexp(X, N[0])),
     "sinc": (lambda: ops.sinc(Tensor(A)), np.sinc(A)),
+    "fast_gelu": (lambda: ops.fast_gelu(Tensor(X)), X / (1 + np.exp(-1.702 * X))),
     "isreal": (lambda: ops.isreal(Tensor(A)), np.ones_like(A, bool)),
     "left shift": (lambda: ops.bitwise_left_shift(Tensor(N), Tensor([2, 0, 3])),
                    N << np.array([2, 0, 3])),
@@ -62,6 +64,13 @@ def test_meanings(name):
     got = compute().asnumpy()
     assert got.shape == np.shape(expected)
     assert np.allclose(got, expected, rtol=1e-4, atol=1e-5, equal_nan=True)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_fast_gelu_at_infinity_is_its_limit(dtype):
+    ends = Tensor(np.array([-np.inf, -4e4, 4e4, np.inf], dtype))
+    assert ops.fast_gelu(ends).asnumpy().tolist() == [0, 0, dtype(4e4), np.inf]
+    assert ms.grad(ops.fast_gelu)(ends).asnumpy().tolist() == [0, 0, 1, 1]
 
 
 def test_reductions_are_named():

@@ -36,6 +36,13 @@ def ldexp(x, exponent):
     return _o.mul(x, _o.exp2(exponent))
 
 
+def fast_gelu(x):
+    """x sigmoid(1.702 x). Beyond 500 that is 0 or x, so that nothing infinite is multiplied."""
+    bounded = _o.clip(x, -500, 500)
+    gated = _o.mul(bounded, _o.sigmoid(_o.mul(bounded, 1.702)))
+    return _o.where(_o.less_equal(x, 500), gated, x)
+
+
 def sinc(x):
     """sin(pi x) / (pi x), 1 at 0."""
     at_zero = _o.equal(x, 0)
