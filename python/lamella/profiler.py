@@ -7,8 +7,10 @@ and source lines are always recorded.
 import enum
 import json
 import os
+from collections.abc import Callable
 
 from lamella import _native
+from lamella._arguments import require
 
 
 class ProfilerLevel(enum.Enum):
@@ -69,6 +71,12 @@ class schedule(_native.profile.Schedule):  # noqa: N801 (MindSpore's name)
 def tensorboard_trace_handler(dir_name=None, worker_name=None, analyse_flag=True, async_mode=False):
     """What on_trace_ready may do with what was recorded: write the results into dir_name."""
 
+    name = "tensorboard_trace_handler"
+    require(name, "dir_name", dir_name, (str, os.PathLike, type(None)), "a path or None")
+    require(name, "worker_name", worker_name, (str, type(None)), "a str or None")
+    require(name, "analyse_flag", analyse_flag, bool, "a bool")
+    require(name, "async_mode", async_mode, bool, "a bool")
+
     def handler(profiler):
         if analyse_flag:
             profiler._write(dir_name)
@@ -86,11 +94,25 @@ class _ExperimentalConfig:
         self.profiler_level = profiler_level
 
 
-# Options that are about other devices: accepted.
+_FLAG = (bool, type(None)), "a bool or None"
+# Options that are about other devices: accepted, with the classes they may be of.
 _OTHER_DEVICES = {
-    "profiler_level", "activities", "aic_metrics", "with_stack", "data_simplification", "l2_cache",
-    "hbm_ddr", "pcie", "data_process", "parallel_strategy", "sync_enable",
-}  # fmt: skip
+    "profiler_level": ((ProfilerLevel, type(None)), "a ProfilerLevel or None"),
+    "activities": ((list, tuple, type(None)), "a list of ProfilerActivity or None"),
+    "aic_metrics": ((AicoreMetrics, type(None)), "an AicoreMetrics or None"),
+    "experimental_config": ((_ExperimentalConfig, type(None)), "an _ExperimentalConfig or None"),
+} | dict.fromkeys(
+    ("with_stack", "data_simplification", "l2_cache", "hbm_ddr", "pcie", "data_process",
+     "parallel_strategy", "sync_enable", "record_shapes"),
+    _FLAG,
+)  # fmt: skip
+
+
+def _check_other_devices(name, options):
+    for option, value in options.items():
+        require(name, option, value, *_OTHER_DEVICES[option])
+    for activity in options.get("activities") or ():
+        require(name, "activities", activity, ProfilerActivity, "a list of ProfilerActivity")
 
 
 class Profiler(_native.profile.Profiler):
@@ -104,10 +126,18 @@ class Profiler(_native.profile.Profiler):
 
     def __init__(self, *, start_profile=True, output_path="./data", schedule=None,
                  on_trace_ready=None, profile_memory=False, **options):  # fmt: skip
-        if unknown := set(options) - _OTHER_DEVICES:
-            raise TypeError(f"[Profiler] unknown arguments: {', '.join(sorted(unknown))}")
+        name = type(self).__name__
+        if unknown := set(options) - set(_OTHER_DEVICES):
+            raise TypeError(f"[{name}] unknown arguments: {', '.join(sorted(unknown))}")
+        _check_other_devices(name, options)
+        require(name, "start_profile", start_profile, bool, "a bool")
+        require(name, "output_path", output_path, (str, os.PathLike), "a path")
+        require(name, "profile_memory", profile_memory, bool, "a bool")
+        require(
+            name, "on_trace_ready", on_trace_ready, (Callable, type(None)), "a function or None"
+        )
         super().__init__(
-            os.path.abspath(os.fspath(output_path)), bool(profile_memory), schedule,
+            os.path.abspath(output_path), profile_memory, schedule,
             on_trace_ready is not None,
         )  # fmt: skip
         self._on_trace_ready = on_trace_ready
@@ -169,5 +199,8 @@ class profile(Profiler):  # noqa: N801 (MindSpore's name)
                  experimental_config=None):  # fmt: skip
         super().__init__(
             start_profile=start_profile, schedule=schedule, on_trace_ready=on_trace_ready,
-            profile_memory=profile_memory,
+            profile_memory=profile_memory, activities=activities, with_stack=with_stack,
+            data_process=data_process, parallel_strategy=parallel_strategy, hbm_ddr=hbm_ddr,
+            pcie=pcie, sync_enable=sync_enable, record_shapes=record_shapes,
+            experimental_config=experimental_config,
         )  # fmt: skip

@@ -5,6 +5,7 @@ import os
 from lamella import _native
 from lamella._arguments import items_of, number_of, require
 from lamella._native import Tensor
+from lamella.dataset.operations import Dataset
 from lamella.nn.cell import layer
 from lamella.nn.parameter import Parameter
 
@@ -446,6 +447,11 @@ def _boost_accumulation(config):
     return config.get("grad_accumulation", {}).get("grad_accumulation_step", 1)
 
 
+def _handle_of(argument, dataset):
+    require("Model", argument, dataset, Dataset, "a dataset")
+    return dataset._handle
+
+
 class Model(_train.Model):
     """A network with its loss, optimizer and metrics, and the loops over datasets.
 
@@ -497,8 +503,8 @@ class Model(_train.Model):
         resume_from: a checkpoint that ModelCheckpoint saved, or a folder of them, whose newest is
         taken: the run goes on where it was saved, with the same bits as if it had not stopped."""
         self._fit(
-            epoch, train_dataset._handle, None, 1, _callbacks(callbacks), dataset_sink_mode,
-            sink_size, initial_epoch, str(resume_from or ""),
+            epoch, _handle_of("train_dataset", train_dataset), None, 1, _callbacks(callbacks),
+            dataset_sink_mode, sink_size, initial_epoch, str(resume_from or ""),
         )  # fmt: skip
 
     def fit(
@@ -516,15 +522,16 @@ class Model(_train.Model):
         resume_from=None,
     ):
         """Trains, and evaluates between epochs; resume_from as for train."""
+        trained = _handle_of("train_dataset", train_dataset)
+        valid = None if valid_dataset is None else _handle_of("valid_dataset", valid_dataset)
         self._fit(
-            epoch, train_dataset._handle, valid_dataset._handle if valid_dataset else None,
-            valid_frequency, _callbacks(callbacks), dataset_sink_mode, sink_size, initial_epoch,
-            str(resume_from or ""),
+            epoch, trained, valid, valid_frequency, _callbacks(callbacks), dataset_sink_mode,
+            sink_size, initial_epoch, str(resume_from or ""),
         )  # fmt: skip
 
     def eval(self, valid_dataset, callbacks=None, dataset_sink_mode=False):
         """The metrics over a dataset."""
-        figures = self._eval(valid_dataset._handle, _callbacks(callbacks))
+        figures = self._eval(_handle_of("valid_dataset", valid_dataset), _callbacks(callbacks))
         for name, metric in self._by_name.items():
             if isinstance(metric, (_ByClass, ConfusionMatrix)):
                 figures[name] = metric.eval()

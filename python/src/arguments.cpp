@@ -91,7 +91,9 @@ bool to_operand(PyObject* object, const SourceLocation& location, Operand& opera
   } else if (PyLong_Check(object)) {
     int overflow = 0;
     const long long value = PyLong_AsLongLongAndOverflow(object, &overflow);
-    operand = overflow != 0 ? Operand(PyLong_AsDouble(object)) : Operand(int64_t{value});
+    const double rounded = overflow == 0 ? 0 : PyLong_AsDouble(object);
+    if (PyErr_Occurred()) throw_python_error();
+    operand = overflow != 0 ? Operand(rounded) : Operand(int64_t{value});
   } else if (PyList_Check(object) || PyTuple_Check(object) || PyObject_CheckBuffer(object)) {
     if (PyBytes_Check(object) || PyByteArray_Check(object)) return false;
     operand = Operand(tensor_from(object, std::nullopt));

@@ -177,7 +177,10 @@ Tensor copy_from_buffer(PyObject* object, std::optional<DType> meaning) {
   const std::optional<DType> dtype =
       meaning ? meaning : dtype_of_format(view->format, view->itemsize);
   if (!dtype) {
-    fail(ErrorKind::Type, "[tensor] elements of format '{}' cannot be held", view->format);
+    fail(ErrorKind::Type,
+         "[tensor] elements must be bools, numbers of at most 64 bits or tensors, got a list or an "
+         "array of {}",
+         *view->format == 'O' ? "other objects" : "NumPy's format " + std::string(view->format));
   }
   const Shape shape = shape_of(*view.get());
   // Looking for the line takes longer than copying a few elements.
@@ -221,15 +224,30 @@ Tensor cast_to(Tensor tensor, std::optional<DType> dtype) {
   return dtype && *dtype != tensor.dtype() ? ops::cast(tensor, *dtype) : tensor;
 }
 
+// A number, converted by `convert` of Python's, which says by an error that it cannot hold it.
+template <typename Convert>
+auto converted(PyObject* number, DType dtype, Convert convert) {
+  const auto value = convert(number);
+  if (PyErr_Occurred()) {
+    PyErr_Clear();
+    fail(ErrorKind::Value, "[tensor] {} does not hold an int of {} bits{}", name(dtype),
+         nb::cast<int64_t>(nb::handle(number).attr("bit_length")()),
+         is_float(dtype) ? "" : "; a float dtype does, rounded");
+  }
+  return value;
+}
+
 Tensor number_as(PyObject* number, DType dtype) {
   if (is_float(dtype) || PyFloat_Check(number)) {
-    const double value = PyFloat_AsDouble(number);
-    if (value == -1.0 && PyErr_Occurred()) throw_python_error();
-    return Tensor::scalar(dtype, value);
+    return Tensor::scalar(dtype, converted(number, dtype, PyFloat_AsDouble));
   }
-  const long long value = PyLong_AsLongLong(number);
-  if (value == -1 && PyErr_Occurred()) throw_python_error();
-  return Tensor(Value::scalar_of(dtype, static_cast<int64_t>(value)));
+  int overflow = 0;
+  PyLong_AsLongLongAndOverflow(number, &overflow);
+  if (overflow > 0 && dtype == DType::UInt64) {
+    const uint64_t bits = converted(number, dtype, PyLong_AsUnsignedLongLong);
+    return Tensor(Value::scalar(dtype, bits));
+  }
+  return Tensor(Value::scalar_of(dtype, int64_t{converted(number, dtype, PyLong_AsLongLong)}));
 }
 
 }  // namespace
@@ -276,8 +294,11 @@ std::optional<DType> dtype_of_format(const char* format, Py_ssize_t item_size) {
 // Lists may hold tensors beside numbers and arrays.
 nb::object as_numpy_array(PyObject* data) {
   PyObject* array = PyObject_CallOneArg(numpy_asarray(), data);
-  if (array == nullptr) throw_python_error();
-  return nb::steal(array);
+  if (array != nullptr) return nb::steal(array);
+  nb::python_error error;
+  if (std::string_view(error.what()).find("inhomogeneous") == std::string_view::npos) throw error;
+  fail(ErrorKind::Value,
+       "[tensor] the items of a list must be of one shape, as rows of one length are");
 }
 
 PyObject* array_over(Buffer memory, const TensorType& type, bool writable) {

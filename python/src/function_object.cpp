@@ -139,9 +139,12 @@ PyObject* call_operands(const OpDef& op, std::span<PyObject* const> arguments,
       if (argument == nullptr) {
         fail(ErrorKind::Type, "[{}] argument '{}' is missing", op.name(), parameters[i].name);
       }
-      nb::object sequence =
-          nb::steal(PySequence_Fast(argument, "a list or tuple of tensors is expected"));
-      if (!sequence.is_valid()) throw_python_error();
+      nb::object sequence = nb::steal(PySequence_Fast(argument, ""));
+      if (!sequence.is_valid()) {
+        PyErr_Clear();
+        fail(ErrorKind::Type, "[{}] {} must be a list or tuple of tensors, got {}", op.name(),
+             parameters[i].name, Py_TYPE(argument)->tp_name);
+      }
       const auto size = static_cast<size_t>(PySequence_Fast_GET_SIZE(sequence.ptr()));
       std::vector<Operand> many(size);
       std::vector<const Operand*> pointers(size);
@@ -155,9 +158,9 @@ PyObject* call_operands(const OpDef& op, std::span<PyObject* const> arguments,
       }
       return wrap(call_operator(op, pointers, std::move(attributes)));
     }
-    if (argument == Py_None) argument = nullptr;
-    if (argument == nullptr) {
-      if (parameters[i].kind == ParameterKind::Tensor) {
+    const bool optional = parameters[i].kind == ParameterKind::Optional;
+    if (argument == nullptr || (argument == Py_None && optional)) {
+      if (!optional) {
         fail(ErrorKind::Type, "[{}] argument '{}' is missing", op.name(), parameters[i].name);
       }
     } else if (!to_operand(argument, location, few[count])) {

@@ -5,10 +5,20 @@ import mindspore as ms
 import numpy as np
 import pytest
 from lamella.explanation import Explanation
-from mindspore import Parameter, Tensor, amp, mint, nn, train
+from mindspore import Parameter, Tensor, amp, dataset, mint, nn, ops, profiler, train
 
+import lamella
+
+X = Tensor(np.arange(6, dtype=np.float32).reshape(2, 3))
+IMAGES = Tensor(np.ones((1, 2, 4, 4), np.float32))
 PARAMETERS = nn.Dense(2, 2).trainable_params()
 NET = nn.Dense(2, 2)
+
+
+def pull_back(cotangent):
+    return ms.vjp(lambda x: x * 2, X)[1](cotangent)
+
+
 CASES = {
     "layer": (lambda: nn.Dropout(p="half"), r"\[Dropout\] p must be a float, got 'half'"),
     "native class": (lambda: Explanation(None), r"\[Explainer\] layer must be a str, got None"),
@@ -105,6 +115,149 @@ CASES = {
     ),
     "gradient": (lambda: ms.grad("f"), r"\[value_and_grad\] fn must be a function or a Cell"),
     "vjp": (lambda: ms.vjp(None), r"\[vjp\] fn must be a function or a Cell, got None"),
+    "position of a gradient": (
+        lambda: ms.grad(ops.square, grad_position="0"),
+        r"\[value_and_grad\] grad_position must be an int, got '0'",
+    ),
+    "positions of gradients": (
+        lambda: ms.value_and_grad(ops.square, (0, 1.0)),
+        r"\[value_and_grad\] grad_position must be an int, got 1\.0",
+    ),
+    "a bool as position": (
+        lambda: ms.grad(ops.square, grad_position=True),
+        r"grad_position must be an int, got True",
+    ),
+    "function of a dict": (
+        lambda: ms.vjp(lambda x: {"y": x * 2}, X),
+        r"\[vjp\] the function must return tuples of Tensors, got a dict",
+    ),
+    "loss in a dict": (
+        lambda: ms.grad(lambda x: (x, [{"y": x * 2}]))(X),
+        r"\[value_and_grad\] the function must return tuples of Tensors, got a dict",
+    ),
+    "function of an int": (
+        lambda: ms.vjp(lambda x: 3, X),
+        r"\[vjp\] the function must return a float Tensor, got int",
+    ),
+    "cotangent": (lambda: pull_back(None), r"\[vjp\] a cotangent must be a Tensor.*, got None"),
+    "wide cotangent": (
+        lambda: pull_back(Tensor(np.ones((2, 3)))),
+        r"\[vjp\] the cotangent of result 0 must be f32\[2,3\] like it, got f64\[2,3\]",
+    ),
+    "array as cotangent": (lambda: pull_back(np.ones((2, 3))), r"like it, got f64\[2,3\]"),
+    "seed": (lambda: ms.set_seed(1.5), r"\[set_seed\] seed must be an int, got 1\.5"),
+    "a bool as seed": (lambda: ms.set_seed(True), r"\[set_seed\] seed must be an int, got True"),
+    "operand": (lambda: ops.softmax(None), r"\[softmax\] x must be a tensor .*, got NoneType"),
+    "operands": (
+        lambda: ops.concat(3),
+        r"\[concat\] .* must be a list or tuple of tensors, got int",
+    ),
+    "shape": (
+        lambda: X.reshape("a"),
+        r"\[reshape\] shape must be an int or a tuple of ints, got 'a'",
+    ),
+    "size": (lambda: X.reshape(3, 2.0), r"\[reshape\] shape must be .*, got 2\.0"),
+    "no shape": (lambda: X.reshape(None), r"\[reshape\] shape must be .*, got None"),
+    "axes": (lambda: X.permute("a"), r"\[permute\] .* must be an int or .*, got 'a'"),
+    "broadcast": (lambda: X.broadcast_to((3, "a")), r"\[broadcast_to\] shape must be .*, got 'a'"),
+    "pooling's window": (
+        lambda: ops.max_pool2d(IMAGES, 2.5),
+        r"\[max_pool2d\] kernel_size must be an int or a tuple of ints, got 2\.5",
+    ),
+    "pooling's stride": (
+        lambda: ops.avg_pool2d(IMAGES, 2, (1, 2.5)),
+        r"\[avg_pool2d\] stride must be an int or a tuple of ints, got 2\.5",
+    ),
+    "primitive's size": (
+        lambda: ops.ResizeBilinearV2()(IMAGES, "a"),
+        r"\[ResizeBilinearV2\] size must be an int or a tuple of ints, got 'a'",
+    ),
+    "convolution's stride": (
+        lambda: ops.conv2d(IMAGES, Tensor(np.ones((1, 2, 1, 1), np.float32)), stride=2.5),
+        r"\[conv2d\] stride must be an int or a tuple of ints, got 2\.5",
+    ),
+    "gradients": (
+        lambda: nn.SGD(PARAMETERS, 0.1)(3),
+        r"\[SGD\] gradients must be a tuple of Tensors, got 3",
+    ),
+    "gradient alone": (
+        lambda: nn.Adam(PARAMETERS)(X),
+        r"\[Adam\] gradients must be a tuple of Tensors, got Tensor",
+    ),
+    "mint's gradients": (
+        lambda: mint.optim.AdamW(PARAMETERS)(None),
+        r"\[AdamW\] gradients must be a tuple of Tensors, got None",
+    ),
+    "dataset": (
+        lambda: train.Model(NET).eval(3),
+        r"\[Model\] valid_dataset must be a dataset, got 3",
+    ),
+    "dataset to train": (
+        lambda: train.Model(NET).train(1, 3),
+        r"\[Model\] train_dataset must be a dataset, got 3",
+    ),
+    "dataset to validate": (
+        lambda: train.Model(NET).fit(1, dataset.NumpySlicesDataset([1.0]), 0),
+        r"\[Model\] valid_dataset must be a dataset, got 0",
+    ),
+    "objects": (lambda: Tensor([None]), r"\[tensor\] elements must be bools, numbers .* objects"),
+    "big ints": (lambda: Tensor([10**30]), r"\[tensor\] elements must be .* at most 64 bits"),
+    "trace handler": (
+        lambda: profiler.profile(on_trace_ready=3),
+        r"\[profile\] on_trace_ready must be a function or None, got 3",
+    ),
+    "activities": (
+        lambda: profiler.profile(activities=["CPU"]),
+        r"\[profile\] activities must be a list of ProfilerActivity, got 'CPU'",
+    ),
+    "profiler's folder": (
+        lambda: ms.Profiler(output_path=3),
+        r"\[Profiler\] output_path must be a path, got 3",
+    ),
+    "profiler's level": (
+        lambda: ms.Profiler(profiler_level="all"),
+        r"\[Profiler\] profiler_level must be a ProfilerLevel or None, got 'all'",
+    ),
+    "profiler's flag": (
+        lambda: profiler.profile(with_stack=3),
+        r"\[profile\] with_stack must be a bool or None, got 3",
+    ),
+    "folder of traces": (
+        lambda: profiler.tensorboard_trace_handler(3),
+        r"\[tensorboard_trace_handler\] dir_name must be a path or None, got 3",
+    ),
+    "labels": (
+        lambda: ops.cross_entropy(X, Tensor([0.0, 1.9])),
+        r"\[cross_entropy\] labels must be .* an integer dtype, got float32",
+    ),
+    "labels of nll_loss": (
+        lambda: ops.nll_loss(X, Tensor([0.0, 1.9])),
+        r"\[nll_loss\] labels must be .* an integer dtype, got float32",
+    ),
+    "labels of a layer": (
+        lambda: nn.CrossEntropyLoss()(X, Tensor([0.0, 1.9])),
+        r"\[cross_entropy\] labels has dtype float32; accepted: int32, int64",
+    ),
+    "labels of a sparse layer": (
+        lambda: nn.SoftmaxCrossEntropyWithLogits(sparse=True)(X, Tensor([0.0, 1.9])),
+        r"\[cross_entropy\] labels has dtype float32; accepted: int32, int64",
+    ),
+    "labels of NLLLoss": (
+        lambda: nn.NLLLoss()(X, Tensor([0.0, 1.9])),
+        r"\[nll_loss\] labels has dtype float32; accepted: int32, int64",
+    ),
+    "labels of a primitive": (
+        lambda: ops.SparseSoftmaxCrossEntropyWithLogits()(X, X),
+        r"\[nll_loss\] labels must be .* an integer dtype, got float32",
+    ),
+    "classes": (
+        lambda: ops.InTopK(2)(X, Tensor([0.0, 1.9])),
+        r"\[in_top_k\] classes must be .* an integer dtype, got float32",
+    ),
+    "one hot": (
+        lambda: ops.one_hot(Tensor([0.5]), 2, 1.0, 0.0),
+        r"\[one_hot\] indices must be .* an integer dtype, got float32",
+    ),
 }
 
 
@@ -114,6 +267,72 @@ def test_the_argument_is_named(case):
     with pytest.raises(TypeError, match=said) as raised:
         make()
     assert "incompatible function arguments" not in str(raised.value)
+
+
+NO_VALUES = {
+    "int": (lambda: Tensor(10**30), r"\[tensor\] int64 does not hold an int of 100 bits; a float"),
+    "negative int": (lambda: Tensor(-(2**63) - 1), r"\[tensor\] int64 does not hold .* 64 bits"),
+    "float": (
+        lambda: Tensor(10**400, ms.float32),
+        r"\[tensor\] float32 does not hold an int of 1329 bits",
+    ),
+    "unsigned": (lambda: Tensor(2**64, ms.uint64), r"\[tensor\] uint64 does not hold"),
+    "rows": (lambda: Tensor([[1], [1, 2]]), r"\[tensor\] the items of a list must be of one shape"),
+    "items": (lambda: Tensor([1, [1, 2]]), r"\[tensor\] the items of a list must be of one shape"),
+    "pooling": (
+        lambda: ops.max_pool2d(X, 2),
+        r"\[max_pool2d\] x must have 3 or 4 axes, got shape \(2, 3\)",
+    ),
+    "adaptive pooling": (
+        lambda: ops.adaptive_avg_pool2d(X, 2),
+        r"\[adaptive_avg_pool2d\] x must have 3 or 4 axes",
+    ),
+    "convolution": (
+        lambda: ops.conv2d(X, Tensor(np.ones((1, 2, 1, 1), np.float32))),
+        r"\[conv\] x must have 3 or 4 axes",
+    ),
+    "seed": (lambda: ms.set_seed(-1), r"\[set_seed\] seed must be at least 0"),
+    "wide seed": (lambda: ms.set_seed(2**64), r"\[set_seed\] seed must be .* below 2\*\*64"),
+    "window": (lambda: lamella.set_window(-1), r"\[set_window\] operations must be from 1 to"),
+    "probabilities": (
+        lambda: ops.cross_entropy(X, X[:, :2]),
+        r"\[cross_entropy_with_probabilities\] target must have the shape of logits",
+    ),
+    "no cotangent": (lambda: ms.vjp(ops.sin, X)[1](), r"\[vjp\] .* 1 float Tensors, got .* for 0"),
+}
+
+
+@pytest.mark.parametrize("case", NO_VALUES)
+def test_what_is_accepted_is_said(case):
+    make, said = NO_VALUES[case]
+    with pytest.raises(ValueError, match=said):
+        make()
+
+
+def test_labels_are_integers_or_probabilities_of_the_shape_of_the_scores():
+    numbers = [0, 2]
+    expected = ops.cross_entropy(X, Tensor(numbers, ms.int32)).item()
+    for dtype in (ms.uint8, ms.int8, ms.int16, ms.int64):
+        assert ops.cross_entropy(X, Tensor(numbers, dtype)).item() == expected
+    probabilities = Tensor(np.eye(3, dtype=np.float32)[numbers])
+    for loss in (ops.cross_entropy, nn.CrossEntropyLoss()):
+        np.testing.assert_allclose(loss(X, probabilities).item(), expected, rtol=1e-6)
+
+
+def test_a_large_unsigned_int_is_held():
+    assert Tensor(2**64 - 1, ms.uint64).asnumpy() == np.uint64(2**64 - 1)
+
+
+@pytest.mark.parametrize("kind", [int, np.int32, np.int64, np.uint8, Tensor])
+def test_ints_of_every_class_are_ints(kind):
+    assert ms.grad(ops.square, kind(0))(X).shape == (2, 3)
+    left, right = ms.grad(lambda x, y: x * y, (kind(0), kind(1)))(X, X + 1)
+    np.testing.assert_array_equal(left.asnumpy(), right.asnumpy() + 1)
+    ms.set_seed(kind(7))
+    drawn = ops.standard_normal((3,)).asnumpy()
+    ms.set_seed(7)
+    np.testing.assert_array_equal(ops.standard_normal((3,)).asnumpy(), drawn)
+    assert type(ms.get_seed()) is int
 
 
 def test_too_many_arguments():
@@ -133,7 +352,6 @@ def test_numbers_of_numpy_are_numbers():
     assert amp.StaticLossScaler(Tensor(4.0)).scale_value.item() == 4
 
 
-IMAGES = Tensor(np.ones((1, 2, 4, 4), np.float32))
 SIZED = {
     "Linear": lambda two: mint.nn.Linear(np.prod((two, 3)), two).weight.shape == (2, 6),
     "Conv2d": lambda two: mint.nn.Conv2d(two, two, (two, two), groups=two)(IMAGES).shape[1] == 2,

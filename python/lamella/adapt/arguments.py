@@ -1,6 +1,10 @@
 """Arguments as programs write them: an integer for several, a list for a tuple, another keyword."""
 
+import operator
+import sys
+
 from lamella import _native
+from lamella._arguments import require
 
 INF = float("inf")
 
@@ -54,9 +58,35 @@ def either(keyword, other, value):
 
 def flat(args):
     """The sizes or axes of f(2, 3), f((2, 3)) and f([2, 3])."""
-    if len(args) == 1 and not isinstance(args[0], int):
-        return size_tuple(args[0])
-    return size_tuple(args)
+    several = len(args) == 1 and isinstance(args[0], (tuple, list, _native.Tensor))
+    return size_tuple(args[0] if several else args)
+
+
+def _holds(given, value):
+    nested = given if isinstance(given, (tuple, list)) else ()
+    return given is value or any(_holds(each, value) for each in nested)
+
+
+def _refuse(value):
+    """Raises TypeError for what is not an integer, in the name of the public function it was given
+    to: of the first caller outside of this package."""
+    frame = sys._getframe(1)
+    while frame.f_globals["__name__"].startswith(__package__):
+        frame = frame.f_back
+    given = frame.f_locals
+    primitive = isinstance(given.get("self"), Primitive)
+    call = given["self"].name if primitive else frame.f_code.co_name
+    argument = next((name for name, each in given.items() if _holds(each, value)), "an argument")
+    require(call, argument, value, (), "an int or a tuple of ints")
+
+
+def _integer(value):
+    if type(value) is int:
+        return value
+    try:
+        return operator.index(value)
+    except TypeError:
+        _refuse(value)
 
 
 def size_tuple(sizes):
@@ -66,8 +96,8 @@ def size_tuple(sizes):
     if isinstance(sizes, _native.Tensor):
         sizes = sizes.asnumpy().tolist()
     if isinstance(sizes, (tuple, list)):
-        return tuple(size if type(size) is int else size.__index__() for size in sizes)
-    return (sizes.__index__(),)
+        return tuple(_integer(size) for size in sizes)
+    return (_integer(sizes),)
 
 
 def ints(value, count):

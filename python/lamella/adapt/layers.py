@@ -34,10 +34,10 @@ def conv(x, weight, bias=None, stride=1, mode="pad", padding=0, dilation=1, grou
         mode, padding = padding, 0
     axes = weight.ndim - 2
     stride, dilation = ints(stride, axes), ints(dilation, axes)
+    x, single = _batched(x, axes, "conv")
     pads = window_padding(x, weight.shape[2:], stride, dilation, mode, padding)
-    batched = x if x.ndim == weight.ndim else _o.expand_dims(x, 0)
-    result = _o.convolution(batched, weight, bias, stride, pads, dilation, groups)
-    return result if x.ndim == weight.ndim else _o.squeeze(result, 0)
+    result = _o.convolution(x, weight, bias, stride, pads, dilation, groups)
+    return _o.squeeze(result, 0) if single else result
 
 
 def conv_transpose(
@@ -51,7 +51,10 @@ def conv_transpose(
     )  # fmt: skip
 
 
-def _batched(x, axes):
+def _batched(x, axes, name):
+    """x with an axis of batches, and whether that was added."""
+    if x.ndim not in (axes + 1, axes + 2):
+        raise ValueError(f"[{name}] x must have {axes + 1} or {axes + 2} axes, got shape {x.shape}")
     return (x, False) if x.ndim == axes + 2 else (_o.expand_dims(x, 0), True)
 
 
@@ -60,7 +63,7 @@ def max_pool(axes, x, kernel, stride=None, mode="pad", padding=0, dilation=1, ce
     kernel = ints(kernel, axes)
     stride = kernel if stride is None else ints(stride, axes)
     dilation = ints(dilation, axes)
-    x, single = _batched(x, axes)
+    x, single = _batched(x, axes, f"max_pool{axes}d")
     pads = window_padding(x, kernel, stride, dilation, mode, padding)
     if return_indices:
         values, places = _o.max_pool_with_indices(x, kernel, stride, pads, dilation, ceil_mode)
@@ -73,7 +76,7 @@ def avg_pool(axes, x, kernel, stride=None, mode="pad", padding=0, ceil_mode=Fals
              count_include_pad=True, divisor=None):  # fmt: skip
     kernel = ints(kernel, axes)
     stride = kernel if stride is None else ints(stride, axes)
-    x, single = _batched(x, axes)
+    x, single = _batched(x, axes, f"avg_pool{axes}d")
     pads = window_padding(x, kernel, stride, (1,) * axes, mode, padding)
     values = _o.avg_pool(x, kernel, stride, pads, ceil_mode, count_include_pad, divisor or 0)
     return _o.squeeze(values, 0) if single else values
@@ -82,7 +85,7 @@ def avg_pool(axes, x, kernel, stride=None, mode="pad", padding=0, ceil_mode=Fals
 def adaptive_pool(axes, x, size):
     sizes = size_tuple(size) if not isinstance(size, (tuple, list)) else tuple(size)
     sizes = sizes * axes if len(sizes) == 1 else sizes
-    x, single = _batched(x, axes)
+    x, single = _batched(x, axes, f"adaptive_avg_pool{axes}d")
     sizes = tuple(x.shape[2 + i] if size is None else size for i, size in enumerate(sizes))
     values = _o.adaptive_avg_pool(x, sizes)
     return _o.squeeze(values, 0) if single else values
@@ -91,7 +94,7 @@ def adaptive_pool(axes, x, size):
 def adaptive_max_pool(axes, x, size, return_indices=False):
     sizes = size_tuple(size) if not isinstance(size, (tuple, list)) else tuple(size)
     sizes = sizes * axes if len(sizes) == 1 else sizes
-    x, single = _batched(x, axes)
+    x, single = _batched(x, axes, f"adaptive_max_pool{axes}d")
     sizes = tuple(x.shape[2 + i] if size is None else size for i, size in enumerate(sizes))
     results = _o.adaptive_max_pool(x, sizes)
     results = tuple(_o.squeeze(part, 0) for part in results) if single else tuple(results)

@@ -1,9 +1,10 @@
 """Optimizers and schedules of rates with the arguments MindSpore gives them."""
 
 import functools
+from collections.abc import Iterable
 
 from lamella import _native
-from lamella._arguments import items_of
+from lamella._arguments import items_of, require
 from lamella._native import Tensor
 from lamella.nn.cell import _is_native, layer
 
@@ -41,6 +42,8 @@ def _scale_grad(self, gradients):
 
 def _step(self, gradients):
     """One step: the gradients of all parameters as one tuple."""
+    kinds = () if isinstance(gradients, (Tensor, str)) else Iterable
+    require(type(self).__name__, "gradients", gradients, kinds, "a tuple of Tensors")
     gradients = tuple(gradients)
     hooked = "_pre_hooks" in self.__dict__ or "_forward_hooks" in self.__dict__
     if _is_native(self) and not hooked:
