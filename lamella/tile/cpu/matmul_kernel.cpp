@@ -62,11 +62,15 @@ MatmulPlan plan_of(const MatmulProgram& program, const MatmulLaunch& launch, Ins
 // Packing for strides that no vector code serves.
 void pack_element_by_element(DType input, const PackArguments& arguments,
                              int64_t source_column_stride) {
+  const int64_t lanes = matmul_lanes(product_dtype(input));
+  const int64_t filled = (arguments.columns + lanes - 1) / lanes * lanes;
+  const auto row_bytes = static_cast<size_t>(filled * size_of(product_dtype(input)));
   for (int64_t row = 0; row < arguments.rows; ++row) {
+    char* to = arguments.target + row * arguments.target_row_stride;
+    std::memset(to, 0, row_bytes);
     for (int64_t column = 0; column < arguments.columns; ++column) {
       const char* from =
           arguments.source + row * arguments.source_row_stride + column * source_column_stride;
-      char* to = arguments.target + row * arguments.target_row_stride;
       if (input == DType::Float64) {
         std::memcpy(to + column * 8, from, 8);
       } else if (input == DType::Float32) {
@@ -272,6 +276,7 @@ class MatmulRun {
                                   .product_row_stride = product.row_stride,
                                   .depth = depth.size(),
                                   .lanes = last_lanes,
+                                  .b_is_padded = plan_.packs_b ? 1 : 0,
                                   .accumulate = depth.begin > 0 ? 1 : 0};
       if (plan_.packs_b) {
         arguments.b_row_stride = packed_row_stride(p);

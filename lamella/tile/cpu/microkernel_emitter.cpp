@@ -36,7 +36,8 @@ class MicroEmitter {
     product_ = field(ir_, ir_.pointer, offsetof(MicroArguments, product));
     product_stride_ = word(offsetof(MicroArguments, product_row_stride));
     const LLVMValueRef depth = word(offsetof(MicroArguments, depth));
-    tail_ = make_tail(ir_, word(offsetof(MicroArguments, lanes)), lanes_);
+    const LLVMValueRef lanes = word(offsetof(MicroArguments, lanes));
+    tail_ = make_tail(ir_, lanes, lanes_);
     for (int row = 0; row < shape_.rows; ++row) {
       rows_.push_back(ir_.address(a, ir_.mul(a_stride, ir_.word(row))));
     }
@@ -47,19 +48,35 @@ class MicroEmitter {
         ir_.icmp(LLVMIntNE, word(offsetof(MicroArguments, accumulate)), ir_.word(0));
     Ir::Values sums = ir_.if_then(accumulates, zeros, [&] { return load_product(); });
     prefetch_next_product();
-    // One step a turn: in a longer body LLVM moves loads ahead until the registers do not suffice.
-    sums =
-        ir_.loop(ir_.word(0), depth, ir_.word(1), sums,
-                 [&](LLVMValueRef k, const Ir::Values& carried) { return multiply(k, carried); });
+    // A masked load takes a multiplier's turn, so whole vectors are read without.
+    const LLVMValueRef whole =
+        ir_.bit_or(ir_.icmp(LLVMIntEQ, lanes, ir_.word(lanes_)),
+                   ir_.icmp(LLVMIntNE, word(offsetof(MicroArguments, b_is_padded)), ir_.word(0)));
+    const int steps = steps_per_turn();
+    const LLVMValueRef paced =
+        ir_.select(whole, ir_.bit_and(depth, ir_.word(-steps)), ir_.word(0));
+    sums = ir_.loop(ir_.word(0), paced, ir_.word(steps), sums,
+                    [&](LLVMValueRef k, Ir::Values updated) {
+                      for (int step = 0; step < steps; ++step) {
+                        updated = multiply(ir_.add(k, ir_.word(step)), {}, updated);
+                      }
+                      return updated;
+                    });
+    sums = ir_.loop(paced, depth, ir_.word(1), sums,
+                    [&](LLVMValueRef k, const Ir::Values& carried) {
+                      return multiply(k, tail_, carried);
+                    });
     store_product(sums);
     ir_.return_void();
   }
 
  private:
+  // In a longer body LLVM moves loads ahead until the registers do not suffice.
+  int steps_per_turn() const { return ir_.set() == InstructionSet::Avx512 ? 2 : 1; }
   bool is_last(int vector) const { return vector == shape_.vectors - 1; }
-  LLVMValueRef load_vector(LLVMValueRef row, int vector) {
+  LLVMValueRef load_vector(LLVMValueRef row, int vector, const Tail& tail) {
     const LLVMValueRef address = ir_.address(row, ir_.word(vector * lanes_ * bytes_));
-    return load_piece(ir_, element_, address, is_last(vector) ? tail_ : Tail{}, lanes_);
+    return load_piece(ir_, element_, address, is_last(vector) ? tail : Tail{}, lanes_);
   }
   LLVMValueRef product_row(int row) {
     return ir_.address(product_, ir_.mul(product_stride_, ir_.word(row)));
@@ -69,7 +86,7 @@ class MicroEmitter {
     Ir::Values sums;
     for (int row = 0; row < shape_.rows; ++row) {
       for (int vector = 0; vector < shape_.vectors; ++vector) {
-        sums.push_back(load_vector(product_row(row), vector));
+        sums.push_back(load_vector(product_row(row), vector, tail_));
       }
     }
     return sums;
@@ -94,11 +111,11 @@ class MicroEmitter {
     }
   }
 
-  // One step along k for the whole block.
-  Ir::Values multiply(LLVMValueRef k, const Ir::Values& sums) {
+  // One step along k for the whole block; `tail` is for b's last vector.
+  Ir::Values multiply(LLVMValueRef k, const Tail& tail, const Ir::Values& sums) {
     const LLVMValueRef b_row = ir_.address(b_, ir_.mul(k, b_stride_));
     Ir::Values b;
-    for (int vector = 0; vector < shape_.vectors; ++vector) b.push_back(load_vector(b_row, vector));
+    for (int vector = 0; vector < shape_.vectors; ++vector) b.push_back(load_vector(b_row, vector, tail));
     const LLVMValueRef offset = ir_.mul(k, ir_.word(bytes_));
     Ir::Values updated = sums;
     for (int row = 0; row < shape_.rows; ++row) {
@@ -207,7 +224,14 @@ class PackEmitter {
     return computed(ir_, input_, value);
   }
   void store(LLVMValueRef value, LLVMValueRef row, LLVMValueRef column, const Tail& tail) {
-    store_piece(ir_, value, ir_.address(row, ir_.mul(column, ir_.word(target_bytes_))), tail);
+    store_piece(ir_, value, ir_.address(row, ir_.mul(column, ir_.word(target_bytes_))),
+                tail ? filled_up(tail) : tail);
+  }
+  // Up to whole vectors of the product.
+  Tail filled_up(const Tail& tail) {
+    const int64_t lanes = matmul_lanes(compute_dtype(input_));
+    if (lanes == kLanes) return {};
+    return make_tail(ir_, ir_.bit_and(ir_.add(tail.count, ir_.word(lanes - 1)), ir_.word(-lanes)));
   }
   void copy(LLVMValueRef from, LLVMValueRef to, LLVMValueRef column, const Tail& tail) {
     store(load(from, column, tail), to, column, tail);

@@ -31,7 +31,8 @@ struct MicroArguments {
   int64_t product_row_stride;
   int64_t depth;
   int64_t lanes;
-  int64_t accumulate;  // 0: the product starts at 0
+  int64_t b_is_padded;  // not 0: of b all columns of the last vector may be read
+  int64_t accumulate;   // 0: the product starts at 0
 };
 using MicroFunction = void(const MicroArguments* arguments);
 std::string micro_function_name(MicroShape shape);
@@ -39,7 +40,8 @@ std::string micro_function_name(MicroShape shape);
 void emit_microkernel(Ir& ir, DType product, MicroShape shape);
 
 // Copies rows of `columns` adjacent elements, converting them to the product's dtype; and the same
-// with rows and columns exchanged in the target. Strides are in bytes.
+// with rows and columns exchanged in the target. Rows of the target are filled up with zeros to
+// whole vectors of matmul_lanes(). Strides are in bytes.
 struct PackArguments {
   char* target;
   int64_t target_row_stride;
