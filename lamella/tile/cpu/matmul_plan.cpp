@@ -7,7 +7,7 @@ namespace lamella::tile {
 
 namespace {
 
-constexpr int64_t kBlockDepth = 384;         // rows of A and a panel of B stay near
+constexpr int64_t kBlockDepth = 512;         // rows of A stay near; the product is rarely visited
 constexpr int64_t kBlockRows = 96;           // A's block of 96 x 512 stays in the second cache
 constexpr int64_t kPackedBytes = 800 << 10;  // a block of B stays in the second cache
 constexpr int64_t kProductRows = 768;        // waiting for the epilogue

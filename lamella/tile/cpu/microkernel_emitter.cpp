@@ -53,8 +53,7 @@ class MicroEmitter {
         ir_.bit_or(ir_.icmp(LLVMIntEQ, lanes, ir_.word(lanes_)),
                    ir_.icmp(LLVMIntNE, word(offsetof(MicroArguments, b_is_padded)), ir_.word(0)));
     const int steps = steps_per_turn();
-    const LLVMValueRef paced =
-        ir_.select(whole, ir_.bit_and(depth, ir_.word(-steps)), ir_.word(0));
+    const LLVMValueRef paced = ir_.select(whole, ir_.bit_and(depth, ir_.word(-steps)), ir_.word(0));
     sums = ir_.loop(ir_.word(0), paced, ir_.word(steps), sums,
                     [&](LLVMValueRef k, Ir::Values updated) {
                       for (int step = 0; step < steps; ++step) {
@@ -62,10 +61,9 @@ class MicroEmitter {
                       }
                       return updated;
                     });
-    sums = ir_.loop(paced, depth, ir_.word(1), sums,
-                    [&](LLVMValueRef k, const Ir::Values& carried) {
-                      return multiply(k, tail_, carried);
-                    });
+    sums = ir_.loop(
+        paced, depth, ir_.word(1), sums,
+        [&](LLVMValueRef k, const Ir::Values& carried) { return multiply(k, tail_, carried); });
     store_product(sums);
     ir_.return_void();
   }
@@ -115,7 +113,8 @@ class MicroEmitter {
   Ir::Values multiply(LLVMValueRef k, const Tail& tail, const Ir::Values& sums) {
     const LLVMValueRef b_row = ir_.address(b_, ir_.mul(k, b_stride_));
     Ir::Values b;
-    for (int vector = 0; vector < shape_.vectors; ++vector) b.push_back(load_vector(b_row, vector, tail));
+    for (int vector = 0; vector < shape_.vectors; ++vector)
+      b.push_back(load_vector(b_row, vector, tail));
     const LLVMValueRef offset = ir_.mul(k, ir_.word(bytes_));
     Ir::Values updated = sums;
     for (int row = 0; row < shape_.rows; ++row) {

@@ -40,17 +40,22 @@ GaussianSplit<F> split_gaussian(F a) {
   return {n, fma(exp_remainder(rest), rest * rest, rest)};
 }
 
-// |x|, or where exp(-x^2) and erfc have become 0 a number where they still are.
+// Where exp(-x^2) and erfc(|x|) have become 0: there they are not computed, like exp_float32's 0.
 template <typename F>
-F bounded_magnitude(F x) {
-  const F a = abs(x);
-  return select(a > 10.5, a.constant(10.5), a);
+auto tail_vanishes(F magnitude) {
+  return magnitude > 10.5;
+}
+// The magnitude, or where the tail vanishes one of an ordinary tail.
+template <typename F>
+F ordinary_magnitude(F magnitude) {
+  return select(tail_vanishes(magnitude), magnitude.constant(5.0), magnitude);
 }
 
 template <typename F>
 F gaussian_float32(F x) {
-  const auto [n, e] = split_gaussian(bounded_magnitude(x));
-  return scale_float32(e + 1.0, n);
+  const F a = abs(x);
+  const auto [n, e] = split_gaussian(ordinary_magnitude(a));
+  return select(tail_vanishes(a), x.constant(0.0), scale_float32(e + 1.0, n));
 }
 
 template <typename D, typename Exp>
@@ -66,7 +71,7 @@ D gaussian_float64(D x, Exp exp) {
 // The rounding errors of the quotients and of P's first term are carried along: 1.9 ulp at most.
 template <typename F>
 F erfc_float32(F x) {
-  const F a = bounded_magnitude(x);
+  const F a = ordinary_magnitude(abs(x));
   const auto [n, e] = split_gaussian(a);
   const F sum = a + 3.0;
   const F inverse = 1.0 / sum;
@@ -81,7 +86,8 @@ F erfc_float32(F x) {
   const F p_rest = fma(slope, t, 0x1.12f21ep+0 - p) - 0x1.fd6d34p-28;
   const F q = p * inverse;
   const F q_rest = (fma(-q, sum, p) + fma(excess, q, p_rest)) * inverse;
-  const F tail = scale_float32(q + fma(e, q, fma(e, q_rest, q_rest)), n);
+  const F ordinary = scale_float32(q + fma(e, q, fma(e, q_rest, q_rest)), n);
+  const F tail = select(tail_vanishes(abs(x)), x.constant(0.0), ordinary);
   return select(a < 0.8, 1.0 - erf_near_zero(x), select(x < 0.0, 2.0 - tail, tail));
 }
 

@@ -44,10 +44,14 @@ F exp_remainder(F r) {
 
 template <typename F>
 F exp_float32(F x) {
-  x = select(x > 89.0, x.constant(89.0), x);      // beyond: infinity
-  x = select(x < -104.0, x.constant(-104.0), x);  // beyond: 0
+  // Processors take a hundred times as long over a product that becomes subnormal or 0. So a result
+  // of 0, which every masked score of an attention has, does not come about by arithmetic.
+  const auto vanishes = x < -104.0;
+  x = select(x > 89.0, x.constant(89.0), x);  // beyond: infinity
+  x = select(vanishes, x.constant(0.0), x);
   const auto [n, r] = split_exponent(x);
-  return scale_float32(fma(exp_remainder(r), r * r, r) + 1.0, n);
+  const F power = scale_float32(fma(exp_remainder(r), r * r, r) + 1.0, n);
+  return select(vanishes, x.constant(0.0), power);
 }
 
 // exp(x) for x within [-80, 80], whose results are normal.
