@@ -119,7 +119,7 @@ class ColumnEmitter {
         ir_.if_then(ir_.icmp(LLVMIntEQ, first_column, ir_.word(0)),
                     [&] { store_row_values(batch, row); });
       }
-      walk.advance();
+      walk.advance(ir_.word(1));
     });
   }
   LLVMValueRef table_entry(LLVMValueRef row, int64_t word) {

@@ -91,6 +91,10 @@ LLVMValueRef Ir::splat(LLVMValueRef scalar, int64_t lanes) {
                                 LLVMConstNull(vector(i32, lanes)), "");
 }
 
+LLVMValueRef Ir::insert(LLVMValueRef vector, LLVMValueRef scalar, int64_t lane) {
+  return LLVMBuildInsertElement(builder_, vector, scalar, integer(i32, lane), "");
+}
+
 LLVMValueRef Ir::extract(LLVMValueRef vector, int lane) {
   return LLVMBuildExtractElement(builder_, vector, integer(i32, lane), "");
 }

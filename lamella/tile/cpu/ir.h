@@ -96,6 +96,7 @@ class Ir {
   LLVMValueRef fma(LLVMValueRef a, LLVMValueRef b, LLVMValueRef c);
   LLVMValueRef splat(LLVMValueRef scalar, int64_t lanes = kLanes);
   LLVMValueRef extract(LLVMValueRef vector, int lane);
+  LLVMValueRef insert(LLVMValueRef vector, LLVMValueRef scalar, int64_t lane);
   LLVMValueRef shuffle(LLVMValueRef a, LLVMValueRef b, std::span<const int> lanes);
   // True if any lane of a bool (vector) is.
   LLVMValueRef any(LLVMValueRef mask);

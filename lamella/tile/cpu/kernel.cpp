@@ -74,7 +74,8 @@ class KernelRun {
     const double row_time = code_.nanoseconds_per_element * static_cast<double>(length_) + 5;
     const int threads = thread_count();
     if (rows_ >= 4 * threads) {
-      parallel(rows_, grain_of(row_time), [&](int64_t begin, int64_t end) {
+      const int64_t block = runs_in_row_blocks(code_.program) ? kRowsOfBlock : 1;
+      parallel(rows_, round_up(grain_of(row_time), block), [&](int64_t begin, int64_t end) {
         code_.rows(arguments_.words(), begin, end, 0, length_, nullptr);
       });
       return;

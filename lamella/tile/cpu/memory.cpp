@@ -1,5 +1,6 @@
-// Loads and stores of pieces. Where a machine has no masked access for an element's size, the
-// elements pass through a slot on the stack one by one.
+// Loads and stores of pieces. Where a machine has no masked access for an element's size, and at
+// the end of a row of elements that are not adjacent, they pass through a slot on the stack one by
+// one.
 #include "lamella/tile/cpu/memory.h"
 
 #include <algorithm>
@@ -106,12 +107,23 @@ void store_piece_streamed(Ir& ir, LLVMValueRef value, LLVMValueRef address) {
 
 LLVMValueRef gather_piece(Ir& ir, LLVMTypeRef element, LLVMValueRef address, LLVMValueRef stride,
                           const Tail& tail) {
-  return load_by_elements(ir, Ir::vector(element), address, stride, tail);
+  const LLVMTypeRef type = Ir::vector(element);
+  if (tail) return load_by_elements(ir, type, address, stride, tail);
+  LLVMValueRef piece = LLVMGetPoison(type);
+  for (int64_t lane = 0; lane < kLanes; ++lane) {
+    const LLVMValueRef there = ir.address(address, ir.mul(stride, ir.word(lane)));
+    piece = ir.insert(piece, ir.load(element, there, bytes_of(ir, element)), lane);
+  }
+  return piece;
 }
 
 void scatter_piece(Ir& ir, LLVMValueRef value, LLVMValueRef address, LLVMValueRef stride,
                    const Tail& tail) {
-  store_by_elements(ir, value, address, stride, tail);
+  if (tail) return store_by_elements(ir, value, address, stride, tail);
+  const unsigned bytes = bytes_of(ir, Ir::element(LLVMTypeOf(value)));
+  for (int lane = 0; lane < kLanes; ++lane) {
+    ir.store(ir.extract(value, lane), ir.address(address, ir.mul(stride, ir.word(lane))), bytes);
+  }
 }
 
 }  // namespace lamella::tile

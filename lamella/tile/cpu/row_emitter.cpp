@@ -22,10 +22,14 @@ class RowEmitter {
     BodyEmitter body(ir_, program_, ir_.parameter(0));
     start(body);
     RowWalk walk = walk_rows();
-    ir_.loop(ir_.parameter(1), ir_.parameter(2), ir_.word(1), [&](LLVMValueRef) {
-      emit_row(walk);
-      walk.advance();
-    });
+    if (runs_in_row_blocks(program_)) {
+      emit_row_blocks(walk);
+    } else {
+      ir_.loop(ir_.parameter(1), ir_.parameter(2), ir_.word(1), [&](LLVMValueRef) {
+        emit_row(walk);
+        walk.advance(ir_.word(1));
+      });
+    }
     if (std::any_of(program_.buffers.begin(), program_.buffers.end(),
                     [](const BufferParameter& buffer) { return buffer.streamed; })) {
       ir_.fence();
@@ -123,6 +127,52 @@ class RowEmitter {
       emit_row_values(static_cast<int>(pass) + 1);
     }
     store_row_values();
+  }
+
+  // Blocks of rows, piece by piece of the block: what is not adjacent along the rows is likely to
+  // be adjacent from row to row, and then each line of it is read once.
+  void emit_row_blocks(RowWalk& walk) {
+    const int axis = program_.outer_rank - 1;
+    const LLVMValueRef slot = ir_.stack_slot(ir_.i64, 1, 8);
+    ir_.store(ir_.parameter(1), slot, 8);
+    ir_.loop(ir_.parameter(1), ir_.parameter(2), ir_.word(1), [&](LLVMValueRef row) {
+      const LLVMValueRef next = ir_.load(ir_.i64, slot, 8);
+      ir_.if_then(ir_.icmp(LLVMIntEQ, row, next), [&] {
+        stand_at(walk);
+        const LLVMValueRef left = ir_.intrinsic(
+            "llvm.smin",
+            {ir_.sub(ir_.parameter(2), row), ir_.sub(body_->extent(axis), outer_position_.back())});
+        const LLVMValueRef count = ir_.intrinsic("llvm.smin", {left, ir_.word(kRowsOfBlock)});
+        emit_row_block(count);
+        walk.advance(count);
+        ir_.store(ir_.add(row, count), slot, 8);
+      });
+    });
+  }
+  void emit_row_block(LLVMValueRef count) {
+    const int axis = program_.outer_rank - 1;
+    const auto first_addresses = addresses_;
+    const LLVMValueRef first_position = outer_position_.back();
+    const LLVMValueRef end = ir_.parameter(4);
+    const auto for_rows = [&](FunctionRef<void()> body) {
+      ir_.loop(ir_.word(0), count, ir_.word(1), [&](LLVMValueRef row) {
+        for (size_t i = 0; i < addresses_.size(); ++i) {
+          const LLVMValueRef stride = body_->stride(static_cast<int>(i), axis);
+          addresses_[i] = ir_.address(first_addresses[i], ir_.mul(row, stride));
+        }
+        outer_position_.back() = ir_.add(first_position, row);
+        emit_row_values(0);
+        body();
+      });
+    };
+    const RowPass& pass = schedule_.passes[0];
+    const LLVMValueRef whole = rounded_down(ir_.parameter(3), end, kLanes);
+    ir_.loop(ir_.parameter(3), whole, ir_.word(kLanes),
+             [&](LLVMValueRef position) { for_rows([&] { emit_piece(pass, 0, position, {}); }); });
+    ir_.loop(whole, end, ir_.word(kLanes), [&](LLVMValueRef position) {
+      for_rows([&] { emit_piece(pass, 0, position, tail_at(position, end)); });
+    });
+    for_rows([&] { store_row_values(); });
   }
 
   void store_row_values() {
@@ -401,6 +451,14 @@ class RowEmitter {
 };
 
 }  // namespace
+
+bool runs_in_row_blocks(const Program& program) {
+  return program.reduction == Reduction::None && program.outer_rank > 0 &&
+         std::any_of(program.buffers.begin(), program.buffers.end(),
+                     [](const BufferParameter& buffer) {
+                       return buffer.vector_stride == VectorStride::Any;
+                     });
+}
 
 bool reduces_once(const Program& program, const RowSchedule& schedule) {
   return program.reduction == Reduction::Rows && schedule.passes.size() == 1 &&

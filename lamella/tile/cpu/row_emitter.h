@@ -27,6 +27,11 @@ using RowFinishFunction = void(const int64_t* arguments, int64_t row, int64_t ch
                                void* partials);
 inline constexpr int64_t kPartialBytes = 8;
 
+// Programs without reduction that read or write elements that are not adjacent along a row go
+// through blocks of so many rows side by side.
+bool runs_in_row_blocks(const Program& program);
+inline constexpr int64_t kRowsOfBlock = 16;
+
 void emit_rows(Ir& ir, const Program& program, const RowSchedule& schedule);
 
 // Elements of a scratch row: the row's length, rounded up so that pieces may be written whole.

@@ -39,18 +39,18 @@ LLVMValueRef RowWalk::position(int axis) {
   return ir_.load(ir_.i64, position_slots_[static_cast<size_t>(axis - axis_begin_)], 8);
 }
 
-void RowWalk::advance() {
-  if (axis_end_ > axis_begin_) carry(axis_end_ - 1);
+void RowWalk::advance(LLVMValueRef rows) {
+  if (axis_end_ > axis_begin_) carry(axis_end_ - 1, rows);
 }
 
-void RowWalk::carry(int axis) {
+void RowWalk::carry(int axis, LLVMValueRef steps) {
   const LLVMValueRef slot = position_slots_[static_cast<size_t>(axis - axis_begin_)];
-  const LLVMValueRef next = ir_.add(ir_.load(ir_.i64, slot, 8), ir_.word(1));
+  const LLVMValueRef next = ir_.add(ir_.load(ir_.i64, slot, 8), steps);
   ir_.store(next, slot, 8);
   for (size_t buffer = 0; buffer < address_slots_.size(); ++buffer) {
     const LLVMValueRef address = ir_.load(ir_.pointer, address_slots_[buffer], 8);
-    ir_.store(ir_.address(address, body_.stride(static_cast<int>(buffer), axis)),
-              address_slots_[buffer], 8);
+    const LLVMValueRef distance = ir_.mul(steps, body_.stride(static_cast<int>(buffer), axis));
+    ir_.store(ir_.address(address, distance), address_slots_[buffer], 8);
   }
   if (axis == axis_begin_) return;
   // Past the axis's end: back to its start, one further on the axis before.
@@ -63,7 +63,7 @@ void RowWalk::carry(int axis) {
           "");
       ir_.store(ir_.address(address, back), address_slots_[buffer], 8);
     }
-    carry(axis - 1);
+    carry(axis - 1, ir_.word(1));
   });
 }
 

@@ -16,10 +16,11 @@ class RowWalk {
   // Addresses per buffer and positions per outer axis, at the current row.
   std::vector<LLVMValueRef> addresses();
   LLVMValueRef position(int axis);
-  void advance();
+  // By `rows` rows, which are of one value of all outer axes but the last.
+  void advance(LLVMValueRef rows);
 
  private:
-  void carry(int axis);
+  void carry(int axis, LLVMValueRef steps);
 
   Ir& ir_;
   BodyEmitter& body_;
