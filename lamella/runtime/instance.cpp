@@ -94,6 +94,7 @@ class InstanceBuilder {
       auto& strides = arguments.launch.buffers.emplace_back().strides;
       for (Dim stride : buffer.strides) strides.push_back(evaluate(stride));
     }
+    step.code->order_outer_axes(arguments.launch);
     arguments.scratch_bytes = step.code->scratch_bytes(arguments.launch.extents);
     return arguments;
   }

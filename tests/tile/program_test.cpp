@@ -65,6 +65,43 @@ TEST(Elementwise, ReadsAndWritesWithAnyStride) {
   }
 }
 
+// The launch in another order of its outer axes gives the same, and rows whose elements are apart
+// come to lie side by side.
+TEST(Elementwise, OrdersOuterAxes) {
+  Builder b("copy", 3);
+  b.store_output(b.load_input(DType::Float32, VectorStride::Any));
+  const Program program = std::move(b).finish();
+  const int64_t p = 33, h = 3, d = 20, n = 2;
+  const Array input = make_array(DType::Float32, n * p * h * d, 1, Fill::Bits);
+  Array expected(DType::Float32, n * p * h * d), actual = expected;
+  // From [n, h, d, p] to [n, p, h, d].
+  const auto launch_into = [&](Array& output) {
+    return Launch{.extents = {n, p, h, d},
+                  .buffers = {{const_cast<uint8_t*>(input.bytes.data()), {h * d * p, 1, d * p, p}},
+                              {output.bytes.data(), {p * h * d, h * d, d, 1}}}};
+  };
+  interpret(program, launch_into(expected));
+  for (const InstructionSet set : kSets) {
+    if (set > native_instruction_set()) continue;
+    const Ref<const Kernel> kernel = compile(program, set);
+    Launch launch = launch_into(actual);
+    kernel->order_outer_axes(launch);
+    EXPECT_EQ(launch.extents, (std::vector<int64_t>{n, h, p, d}));
+    EXPECT_EQ(launch.buffers[0].strides[2], 1);
+    run_kernel(*kernel, launch);
+    expect_same(actual, expected, set_name(set));
+  }
+}
+
+TEST(Elementwise, DoesNotReorderAxesThatAreNumbered) {
+  Builder b("positions", 2);
+  b.store_output(b.iota(0), VectorStride::Any);
+  const Ref<const Kernel> kernel = compile(std::move(b).finish(), native_instruction_set());
+  Launch launch = {.extents = {5, 7, 9}, .buffers = {{nullptr, {1, 45, 5}}}};
+  kernel->order_outer_axes(launch);
+  EXPECT_EQ(launch.extents, (std::vector<int64_t>{5, 7, 9}));
+}
+
 TEST(Elementwise, ReversesAlongANegativeStride) {
   Builder b("reverse");
   b.store_output(b.load_input(DType::Float32, VectorStride::Any));

@@ -3,7 +3,9 @@
 #include "lamella/tile/cpu/kernel.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <deque>
+#include <limits>
 #include <ranges>
 #include <vector>
 
@@ -312,6 +314,36 @@ void Kernel::run(const Launch& launch, void* scratch) const {
 void Kernel::run_all(std::span<const Launch> launches) const {
   LAMELLA_CHECK(code_->program.reduction == Reduction::None);
   KernelRun::elementwise_together(*code_, launches);
+}
+
+void Kernel::order_outer_axes(Launch& launch) const {
+  const Program& p = program();
+  const bool numbers_axes = std::ranges::any_of(p.body, [&](const Instruction& instruction) {
+    return instruction.opcode == Opcode::Iota && instruction.index < p.outer_rank;
+  });
+  if (!runs_in_row_blocks(p) || numbers_axes) return;
+  // Last, where rows are side by side in a block, the axis along which the elements that are not
+  // adjacent within a row lie nearest to each other.
+  const auto outer = static_cast<size_t>(p.outer_rank);
+  size_t last = outer - 1;
+  int64_t nearest = std::numeric_limits<int64_t>::max();
+  for (size_t axis = outer; axis-- > 0;) {
+    if (launch.extents[axis] == 1) continue;
+    for (size_t i = 0; i < p.buffers.size(); ++i) {
+      const int64_t distance = std::abs(launch.buffers[i].strides[axis]);
+      if (p.buffers[i].vector_stride != VectorStride::Any || distance == 0) continue;
+      if (distance < nearest) {
+        nearest = distance;
+        last = axis;
+      }
+    }
+  }
+  const auto bring_last = [&](std::vector<int64_t>& of_axes) {
+    const auto axis = of_axes.begin() + static_cast<ptrdiff_t>(last);
+    std::rotate(axis, axis + 1, of_axes.begin() + static_cast<ptrdiff_t>(outer));
+  };
+  bring_last(launch.extents);
+  for (Launch::Buffer& buffer : launch.buffers) bring_last(buffer.strides);
 }
 
 bool Kernel::meets_columns(std::span<const int64_t> extents, const Kernel& columns,

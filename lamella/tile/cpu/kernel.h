@@ -38,6 +38,10 @@ class LAMELLA_API Kernel : public RefCounted<Kernel> {
   // Runs independent launches as one parallel loop, for programs that need no scratch memory.
   void run_all(std::span<const Launch> launches) const;
 
+  // Brings the outer axes of a launch into the order that suits the kernel best; it gives the same
+  // results. For programs without reduction whose values do not depend on the order.
+  void order_outer_axes(Launch& launch) const;
+
   // Whether this program of rows and one that sums these rows up as columns can run in turn on each
   // block of rows, with enough blocks for all threads.
   bool meets_columns(std::span<const int64_t> extents, const Kernel& columns,
