@@ -267,29 +267,41 @@ class MatmulRun {
                       const Range& groups, const Range& depth, const ByteMatrix& product) const {
     ByteMatrix a = {task.a.at(0, depth.begin), task.a.row_stride, task.a.column_stride};
     if (needs_packing_) a = pack_a(task, group_count, groups, depth);
-    for (int64_t i = 0; i < panels_of(columns); ++i) {
-      const Panel p = panel(columns, i);
-      const int64_t last_lanes = p.columns.size() - (p.vectors - 1) * plan_.lanes;
-      MicroArguments arguments = {.a_row_stride = a.row_stride,
-                                  .b = task.b.at(depth.begin, p.columns.begin),
-                                  .b_row_stride = task.b.row_stride,
-                                  .product_row_stride = product.row_stride,
-                                  .depth = depth.size(),
-                                  .lanes = last_lanes,
-                                  .b_is_padded = plan_.packs_b ? 1 : 0,
-                                  .accumulate = depth.begin > 0 ? 1 : 0};
-      if (plan_.packs_b) {
-        arguments.b_row_stride = packed_row_stride(p);
-        arguments.b = packed_panel(task, p, depth);
-      }
-      for (int64_t group = groups.begin; group < groups.end; ++group) {
-        const Range rows = group_rows(task, group_count, group);
-        arguments.a = a.data + rows.begin * a.row_stride;
-        arguments.product =
-            product.data + rows.begin * product.row_stride + p.columns.begin * plan_.element_bytes;
+    // Along the rows of the product, which it is written to in order; A's few rows stay near.
+    for (int64_t group = groups.begin; group < groups.end; ++group) {
+      const Range rows = group_rows(task, group_count, group);
+      for (int64_t i = 0; i < panels_of(columns); ++i) {
+        const Panel p = panel(columns, i);
+        const auto tile_of = [&](int64_t row, int64_t column) {
+          return product.data + row * product.row_stride + column * plan_.element_bytes;
+        };
+        MicroArguments arguments = {
+            .a = a.data + rows.begin * a.row_stride,
+            .a_row_stride = a.row_stride,
+            .b = task.b.at(depth.begin, p.columns.begin),
+            .b_row_stride = task.b.row_stride,
+            .product = tile_of(rows.begin, p.columns.begin),
+            .next_product = i + 1 < panels_of(columns)
+                                ? tile_of(rows.begin, next_columns(p, panel(columns, i + 1)))
+                                : tile_of(rows.end, next_columns(p, panel(columns, 0))),
+            .product_row_stride = product.row_stride,
+            .depth = depth.size(),
+            .lanes = p.columns.size() - (p.vectors - 1) * plan_.lanes,
+            .b_is_padded = plan_.packs_b ? 1 : 0,
+            .accumulate = depth.begin > 0 ? 1 : 0};
+        if (plan_.packs_b) {
+          arguments.b_row_stride = packed_row_stride(p);
+          arguments.b = packed_panel(task, p, depth);
+        }
         micro_.at({static_cast<int>(rows.size()), p.vectors})(&arguments);
       }
     }
+  }
+
+  // Where as many columns begin as a panel has that end with the next panel: other threads write
+  // behind it.
+  int64_t next_columns(const Panel& now, const Panel& next) const {
+    return next.columns.begin + std::min(next.vectors - now.vectors, 0) * plan_.lanes;
   }
 
   // The block of A, converted and adjacent along its depth, addressed like the whole matrix.

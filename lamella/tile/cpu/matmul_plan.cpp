@@ -13,7 +13,7 @@ constexpr int64_t kPackedBytes = 800 << 10;  // a block of B stays in the second
 constexpr int64_t kProductRows = 768;        // waiting for the epilogue
 // A row-major B is read in place for few rows, and if it is too large for the caches only for very
 // few: then the time goes into reading it once.
-constexpr int64_t kUnpackedRows = 256;
+constexpr int64_t kUnpackedRows = 96;
 constexpr int64_t kUnpackedBytes = int64_t{8} << 20;
 constexpr int64_t kStreamedRows = 4;
 // It is then read in short pieces of as many rows as the processor can fetch ahead side by side.

@@ -100,11 +100,12 @@ class MicroEmitter {
     }
   }
 
-  // The rows below are the next call's.
   void prefetch_next_product() {
-    for (int row = shape_.rows; row < 2 * shape_.rows; ++row) {
+    const LLVMValueRef next = field(ir_, ir_.pointer, offsetof(MicroArguments, next_product));
+    for (int row = 0; row < shape_.rows; ++row) {
+      const LLVMValueRef start = ir_.address(next, ir_.mul(product_stride_, ir_.word(row)));
       for (int64_t byte = 0; byte < shape_.vectors * lanes_ * bytes_; byte += 64) {
-        ir_.prefetch_for_writing(ir_.address(product_row(row), ir_.word(byte)));
+        ir_.prefetch_for_writing(ir_.address(start, ir_.word(byte)));
       }
     }
   }

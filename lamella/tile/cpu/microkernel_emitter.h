@@ -28,6 +28,7 @@ struct MicroArguments {
   const char* b;
   int64_t b_row_stride;
   char* product;
+  char* next_product;  // as large, of the next call: memory to have at hand by then
   int64_t product_row_stride;
   int64_t depth;
   int64_t lanes;
