@@ -56,7 +56,7 @@ class LAMELLA_API Allocation : public RefCounted<Allocation> {
   // The bytes asked for; the memory behind may be larger.
   int64_t size() const { return size_; }
   const Holder& holder() const { return holder_; }
-  // The memory is for something else from now on.
+  // The memory is for something else from now on. One thread at a time may say so.
   void set_holder(const Holder& holder) { owner_->change_holder(*this, holder); }
   void rename_holder(const char* name) {
     Holder renamed = holder_;

@@ -108,7 +108,7 @@ std::vector<Tensor> Jit::follow(const std::vector<Tensor>& arguments,
   }
   if (tracer.kept_argument(results)) {
     // For good: a call with the tensor that is kept already would look as if nothing was kept.
-    failures_ = kMostFailures - 1;
+    failures_ = kMostFailures;
     tracer.give_up("it keeps an argument in a variable of outside");
   }
   std::vector<Tensor> made;

@@ -21,14 +21,6 @@ Axes axis_of(const CompositeCall& call) {
   return {normalize_axis(call.attribute<int64_t>(0), call[0].rank(), "softmax")};
 }
 
-// The composites compute in float32 at least and round once, at the end.
-Tensor computed(const Tensor& x) {
-  return ops::cast(x, compute_dtype(x.dtype()));
-}
-std::vector<Tensor> result_of(const CompositeCall& call, const Tensor& computed) {
-  return {ops::cast(computed, call.result_type().dtype)};
-}
-
 Tensor sum_along(const Tensor& x, const Axes& axes) {
   return ops::sum(x, axes, true);
 }
@@ -45,9 +37,9 @@ LAMELLA_OP(softmax, (Operand x, int64_t axis = -1),
     .accepts = kFloats, .infer = infer_along_axis,
     .lower = composite([](const CompositeCall& call) {
       const Axes axes = axis_of(call);
-      const Tensor powers = ops::exp(shifted(computed(call[0]), axes));
+      const Tensor powers = ops::exp(shifted(call[0], axes));
       // One division a row, by at least 1.
-      return result_of(call, powers * ops::reciprocal(sum_along(powers, axes)));
+      return std::vector{powers * ops::reciprocal(sum_along(powers, axes))};
     }),
     .vjp = vjp([](VjpCall& call) {
       call.give(0, ops::softmax_backward(call.result(), call.cotangent(), call.attribute<int64_t>(0)));
@@ -60,9 +52,8 @@ LAMELLA_OP(softmax_backward, (Operand result, Operand cotangent, int64_t axis = 
     .doc = "The cotangent of softmax's operand, from its result and the result's cotangent.",
     .accepts = kFloats, .infer = infer_along_axis,
     .lower = composite([](const CompositeCall& call) {
-      const Tensor result = computed(call[0]), cotangent = computed(call[1]);
-      const Tensor total = sum_along(result * cotangent, axis_of(call));
-      return result_of(call, result * (cotangent - total));
+      const Tensor weighted = call[0] * call[1];
+      return std::vector{call[0] * (call[1] - sum_along(weighted, axis_of(call)))};
     }),
     .vjp = from_composite,
     .batch = batch::along_axes<0>,
@@ -74,8 +65,8 @@ LAMELLA_OP(log_softmax, (Operand x, int64_t axis = -1),
     .accepts = kFloats, .infer = infer_along_axis,
     .lower = composite([](const CompositeCall& call) {
       const Axes axes = axis_of(call);
-      const Tensor x = shifted(computed(call[0]), axes);
-      return result_of(call, x - ops::log(sum_along(ops::exp(x), axes)));
+      const Tensor x = shifted(call[0], axes);
+      return std::vector{x - ops::log(sum_along(ops::exp(x), axes))};
     }),
     .vjp = vjp([](VjpCall& call) {
       call.give(0, ops::log_softmax_backward(call.result(), call.cotangent(), call.attribute<int64_t>(0)));
@@ -88,9 +79,7 @@ LAMELLA_OP(log_softmax_backward, (Operand result, Operand cotangent, int64_t axi
     .doc = "The cotangent of log_softmax's operand, from its result and the result's cotangent.",
     .accepts = kFloats, .infer = infer_along_axis,
     .lower = composite([](const CompositeCall& call) {
-      const Tensor result = computed(call[0]), cotangent = computed(call[1]);
-      const Tensor total = sum_along(cotangent, axis_of(call));
-      return result_of(call, cotangent - ops::exp(result) * total);
+      return std::vector{call[1] - ops::exp(call[0]) * sum_along(call[1], axis_of(call))};
     }),
     .vjp = from_composite,
     .batch = batch::along_axes<0>,
@@ -112,7 +101,7 @@ LAMELLA_OP(logsumexp, (Operand x, Axes axis = {}, bool keepdims = false),
       call.results.push_back(result);
     },
     .lower = composite([](const CompositeCall& call) {
-      const Tensor x = computed(call[0]);
+      const Tensor x = call[0];
       const Axes axes = normalize_axes(call.attribute<Axes>(0), x.rank(), "logsumexp");
       Tensor largest = x;
       for (int64_t axis : axes) largest = ops::reduce_max(largest, Axes{axis});
@@ -120,7 +109,7 @@ LAMELLA_OP(logsumexp, (Operand x, Axes axis = {}, bool keepdims = false),
       largest = ops::stop_gradient(ops::where(ops::isinf(largest), 0.0, largest));
       const Tensor total = ops::sum(ops::exp(x - largest), axes, true);
       const Tensor result = ops::log(total) + largest;
-      return result_of(call, ops::reshape(result, call.result_type().shape));
+      return std::vector{ops::reshape(result, call.result_type().shape)};
     }),
     .vjp = from_composite,
     .batch = batch::along_axes<0>,

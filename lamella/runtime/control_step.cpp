@@ -108,7 +108,7 @@ struct ControlStep::Run {
   std::span<const int64_t> bindings;
   Interruption interruption;
   const std::vector<Body>& regions;
-  ScratchParts memory;  // the states of loops, then the temporaries of the region that runs
+  ScratchParts memory;  // the states of loops, then what was lent for a region's temporaries
 
   // After the states have been taken.
   RegionRun region(size_t number) const {
@@ -286,8 +286,7 @@ int64_t ControlStep::scratch_bytes(const KernelCall& call,
 
 void ControlStep::run(const KernelCall& call, std::span<const int64_t> bindings,
                       Interruption interruption) {
-  Run run{call, bindings, interruption, regions_,
-          ScratchParts(call.scratch, scratch_bytes(call, bindings))};
+  Run run{call, bindings, interruption, regions_, ScratchParts(call.scratch, state_bytes(call))};
   switch (form_) {
     case Control::Scan:
       return run.scan();

@@ -52,12 +52,7 @@ int64_t bytes_of(const Step& step, const Instance::StepArguments& arguments) {
     return bytes;
   }
   for (size_t b = 0; b < step.buffers.size(); ++b) {
-    int64_t elements = 1;
-    const auto& strides = arguments.launch.buffers[b].strides;
-    for (size_t axis = 0; axis < strides.size(); ++axis) {
-      if (strides[axis] != 0) elements *= arguments.launch.extents[axis];
-    }
-    bytes += elements * size_of(step.buffers[b].dtype);
+    bytes += elements_touched(arguments.launch, b) * size_of(step.buffers[b].dtype);
   }
   return bytes;
 }

@@ -71,4 +71,13 @@ Hash128 key(const Program& program) {
   return hasher.digest();
 }
 
+int64_t elements_touched(const Launch& launch, size_t buffer) {
+  int64_t elements = 1;
+  const std::vector<int64_t>& strides = launch.buffers[buffer].strides;
+  for (size_t axis = 0; axis < strides.size(); ++axis) {
+    if (strides[axis] != 0) elements *= launch.extents[axis];
+  }
+  return elements;
+}
+
 }  // namespace lamella::tile

@@ -192,4 +192,7 @@ struct Launch {
   std::vector<uint64_t> scalars;  // the value's bits in the low bytes
 };
 
+// How many elements of a buffer a launch reads or writes; what repeats counts once.
+LAMELLA_API int64_t elements_touched(const Launch& launch, size_t buffer);
+
 }  // namespace lamella::tile

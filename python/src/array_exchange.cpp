@@ -295,6 +295,7 @@ std::optional<DType> dtype_of_format(const char* format, Py_ssize_t item_size) {
 nb::object as_numpy_array(PyObject* data) {
   PyObject* array = PyObject_CallOneArg(numpy_asarray(), data);
   if (array != nullptr) return nb::steal(array);
+  // NumPy says: "The requested array has an inhomogeneous shape after 1 dimensions."
   nb::python_error error;
   if (std::string_view(error.what()).find("inhomogeneous") == std::string_view::npos) throw error;
   fail(ErrorKind::Value,

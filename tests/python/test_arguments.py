@@ -289,7 +289,7 @@ NO_VALUES = {
     ),
     "convolution": (
         lambda: ops.conv2d(X, Tensor(np.ones((1, 2, 1, 1), np.float32))),
-        r"\[conv\] x must have 3 or 4 axes",
+        r"\[conv2d\] x must have 3 or 4 axes",
     ),
     "seed": (lambda: ms.set_seed(-1), r"\[set_seed\] seed must be at least 0"),
     "wide seed": (lambda: ms.set_seed(2**64), r"\[set_seed\] seed must be .* below 2\*\*64"),

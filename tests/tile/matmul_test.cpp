@@ -119,9 +119,9 @@ class MatmulMemory {
 };
 
 void run_kernel(const MatmulKernel& kernel, const MatmulLaunch& launch) {
-  std::vector<uint8_t> scratch(static_cast<size_t>(kernel.scratch_bytes(launch)) + 64, 0xFF);
-  const auto address = (reinterpret_cast<uintptr_t>(scratch.data()) + 63) / 64 * 64;
-  kernel.run(launch, reinterpret_cast<void*>(address));
+  Array scratch(DType::UInt8, (kernel.scratch_bytes(launch) + 63) / 64 * 64);
+  std::fill(scratch.bytes.begin(), scratch.bytes.end(), uint8_t{0xFF});
+  kernel.run(launch, GuardedCopy(scratch, Edge::End).data());
 }
 
 void expect_defined_bits(const MatmulCase& c, InstructionSet least = InstructionSet::Generic) {

@@ -74,6 +74,41 @@ TEST(Streaming, CopiesEveryDtype) {
   }
 }
 
+TEST(Streaming, OfRowsWhoseElementsAreApart) {
+  Builder b("transpose", 1);
+  b.store_output(b.load_input(DType::Float32, VectorStride::Any));
+  const Program transpose = std::move(b).finish();
+  for (const int64_t n : {5, 16, 100}) {
+    Case c(transpose, {40, n}, Fill::Bits);
+    expect_same_bits(c);
+  }
+}
+
+// Large enough for a kernel to stream by itself: in many rows, and in one that threads share.
+TEST(Streaming, OfWhatNoCacheHolds) {
+  const int64_t count = int64_t{9} << 21;
+  const Array input = make_array(DType::Float32, count, 1, Fill::Bits);
+  Builder b("negative", 1);
+  b.store_output(b.apply(Opcode::Neg, b.load_input(DType::Float32)));
+  const Ref<const Kernel> kernel = compile(std::move(b).finish(), native_instruction_set());
+  for (const int64_t rows : {int64_t{1}, int64_t{9} << 10}) {
+    const Buffer result = cpu_pool().allocate(count * 4, "test");
+    std::memset(result.data(), 0, static_cast<size_t>(count) * 4);
+    const int64_t length = count / rows;
+    const Launch launch = {.extents = {rows, length},
+                           .buffers = {{const_cast<uint8_t*>(input.bytes.data()), {length, 1}},
+                                       {result.data(), {length, 1}}}};
+    ASSERT_TRUE(may_stream(kernel->program(), launch));
+    run_kernel(*kernel, launch);
+    const auto* negative = static_cast<const uint32_t*>(result.data());
+    int64_t wrong = 0;
+    for (int64_t i = 0; i < count; ++i) {
+      wrong += (negative[i] ^ uint32_t{1} << 31) != static_cast<uint32_t>(input.bits(i));
+    }
+    EXPECT_EQ(wrong, 0) << rows;
+  }
+}
+
 // A launch of the copying program of so many rows of 1024; nothing reads its addresses.
 class Decision : public testing::Test {
  protected:

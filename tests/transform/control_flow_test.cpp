@@ -5,10 +5,12 @@
 #include <set>
 
 #include "tests/errors.h"
+#include "tests/thread_count.h"
 #include "tests/window_limits.h"
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "lamella/device/pool.h"
 #include "lamella/ir/window.h"
 #include "lamella/ops/functions.h"
 #include "lamella/ops/random.h"
@@ -491,6 +493,52 @@ TEST(WhileLoop, MayNotTurnAtAll) {
       },
       wrt)[0];
   EXPECT_THAT(elements(gradient), ElementsAre(1));
+}
+
+// A loop in a loop, with a product whose working memory depends on the threads.
+Tensor repeated_products(const Tensor& weight, const Tensor& state, const Tensor& slices) {
+  const ScanResult outer = scan(
+      [&](const Tensors& carried, const Tensors& each) {
+        const ScanResult inner = scan(
+            [&](const Tensors& h, const Tensors&) {
+              const Tensor next = ops::tanh(ops::matmul(h[0], weight) + each[0]);
+              return ScanResult{{next - ops::mean(next, Axes{1}, true)}, {}};
+            },
+            {carried[0]}, {}, {.length = 3});
+        return ScanResult{{inner.carried[0] * 0.5}, {}};
+      },
+      {state}, {slices});
+  return outer.carried[0];
+}
+
+TEST(ControlFlow, TakesItsMemoryFromTheWindowsPlan) {
+  const testing_support::ScopedWindowLimits long_window;
+  const Tensor weight = ops::uniform(Shape{96, 96}, -0.2, 0.2);
+  const Tensor state = ops::uniform(Shape{120, 96}, -1.0, 1.0);
+  const Tensor slices = ops::uniform(Shape{4, 120, 96}, -1.0, 1.0);
+  std::vector<float> first;
+  // The plan of one count of threads does not serve another.
+  for (const int threads : {2, 1, 2}) {
+    const testing_support::ScopedThreadCount count(threads);
+    for (int run = 0; run < 2; ++run) repeated_products(weight, state, slices).wait();
+    const int64_t allocations = cpu_pool().statistics().allocation_count;
+    const Tensor result = repeated_products(weight, state, slices);
+    result.wait();
+    // The arena and the result, however many turns there are.
+    EXPECT_EQ(cpu_pool().statistics().allocation_count - allocations, 2) << threads;
+    if (first.empty()) first = elements(result);
+    EXPECT_EQ(elements(result), first) << threads;
+  }
+  Tensor h = state;
+  for (int64_t i = 0; i < 4; ++i) {
+    const Tensor each = ops::reshape(ops::narrow(slices, i, 0, Shape{1}), Shape{120, 96});
+    for (int turn = 0; turn < 3; ++turn) {
+      const Tensor next = ops::tanh(ops::matmul(h, weight) + each);
+      h = next - ops::mean(next, Axes{1}, true);
+    }
+    h = h * 0.5;
+  }
+  EXPECT_THAT(first, Pointwise(FloatNear(1e-5f), elements(h)));
 }
 
 TEST(ControlFlow, Nests) {

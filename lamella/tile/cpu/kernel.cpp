@@ -9,8 +9,10 @@
 #include <ranges>
 #include <vector>
 
+#include "lamella/base/activity.h"
 #include "lamella/base/error.h"
 #include "lamella/base/parallel.h"
+#include "lamella/base/remark.h"
 #include "lamella/base/system/float_environment.h"
 #include "lamella/tile/cpu/kernel_code.h"
 #include "lamella/tile/cpu/packed_arguments.h"
@@ -76,10 +78,10 @@ class KernelRun {
     const double row_time = code_.nanoseconds_per_element * static_cast<double>(length_) + 5;
     const int threads = thread_count();
     if (rows_ >= 4 * threads) {
-      const int64_t block = runs_in_row_blocks(code_.program) ? kRowsOfBlock : 1;
-      parallel(rows_, round_up(grain_of(row_time), block), [&](int64_t begin, int64_t end) {
-        code_.rows(arguments_.words(), begin, end, 0, length_, nullptr);
-      });
+      parallel(rows_, round_up(grain_of(row_time), row_block(code_)),
+               [&](int64_t begin, int64_t end) {
+                 code_.rows(arguments_.words(), begin, end, 0, length_, nullptr);
+               });
       return;
     }
     // Few rows: cut along the vector axis, at multiples of a cache line.
@@ -88,6 +90,11 @@ class KernelRun {
     parallel(length_, grain, [&](int64_t begin, int64_t end) {
       code_.rows(arguments_.words(), 0, rows_, begin, end, nullptr);
     });
+  }
+
+  // Rows that a thread's part should consist of a multiple of.
+  static int64_t row_block(const Kernel::Code& code) {
+    return runs_in_row_blocks(code.program) ? kRowsOfBlock : 1;
   }
 
   void rows() const {
@@ -234,8 +241,9 @@ struct LaunchPart {
   int64_t row_begin, row_end, begin, end;
 };
 
-// Cuts all launches into parts of at most about `elements` elements.
-std::vector<LaunchPart> cut_launches(std::span<const Launch> launches, int64_t elements) {
+// Cuts all launches into parts of about `elements` elements, of a multiple of `row_block` rows.
+std::vector<LaunchPart> cut_launches(std::span<const Launch> launches, int64_t elements,
+                                     int64_t row_block) {
   std::vector<LaunchPart> parts;
   for (size_t i = 0; i < launches.size(); ++i) {
     const std::span extents(launches[i].extents);
@@ -247,7 +255,7 @@ std::vector<LaunchPart> cut_launches(std::span<const Launch> launches, int64_t e
       }
       continue;
     }
-    const int64_t step = std::max<int64_t>(elements / length, 1);
+    const int64_t step = round_up(std::max<int64_t>(elements / length, 1), row_block);
     for (int64_t row = 0; row < rows; row += step) {
       parts.push_back({i, row, std::min(rows, row + step), 0, length});
     }
@@ -262,7 +270,7 @@ void KernelRun::elementwise_together(const Kernel::Code& code, std::span<const L
     pack_arguments(code.program, code.layout, launches[i], arguments.data() + i * words);
   }
   const int64_t elements = round_up(grain_of(code.nanoseconds_per_element), 1024);
-  const std::vector<LaunchPart> parts = cut_launches(launches, elements);
+  const std::vector<LaunchPart> parts = cut_launches(launches, elements, row_block(code));
   parallel(static_cast<int64_t>(parts.size()), 1, [&](int64_t begin, int64_t end) {
     for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
       const LaunchPart& part = parts[i];
@@ -295,7 +303,16 @@ int64_t Kernel::scratch_bytes(std::span<const int64_t> extents) const {
 Ref<const Kernel> Kernel::streaming(const Launch& launch,
                                     std::span<const PreparedLaunch> later) const {
   if (!may_stream(program(), launch)) return Ref<const Kernel>(this);
-  return compile(streamed(program(), launch, later), code_->instruction_set);
+  const Program wanted = streamed(program(), launch, later);
+  if (wanted == program()) return Ref<const Kernel>(this);
+  remark([] { return std::string("some results go past the caches, which would not hold them"); });
+  const std::lock_guard lock(code_->streaming_mutex);
+  for (const Ref<const Kernel>& known : code_->streaming) {
+    if (known->program() == wanted) return known;
+  }
+  const ActivityScope busy(Activity::KernelCompile);
+  code_->streaming.push_back(compile(wanted, code_->instruction_set));
+  return code_->streaming.back();
 }
 
 void Kernel::run(const Launch& launch, void* scratch) const {

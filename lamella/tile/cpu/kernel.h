@@ -38,8 +38,8 @@ class LAMELLA_API Kernel : public RefCounted<Kernel> {
   // Runs independent launches as one parallel loop, for programs that need no scratch memory.
   void run_all(std::span<const Launch> launches) const;
 
-  // Brings the outer axes of a launch into the order that suits the kernel best; it gives the same
-  // results. For programs without reduction whose values do not depend on the order.
+  // Brings the outer axes of a launch into the order that suits the kernel best, with the same
+  // results. Leaves launches alone that reduce, or whose program numbers its outer axes.
   void order_outer_axes(Launch& launch) const;
 
   // Whether this program of rows and one that sums these rows up as columns can run in turn on each

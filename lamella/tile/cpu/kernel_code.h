@@ -1,6 +1,9 @@
 // What a kernel consists of: its program, the linked code and what is known about its cost.
 #pragma once
 
+#include <mutex>
+#include <vector>
+
 #include "lamella/tile/cpu/arguments.h"
 #include "lamella/tile/cpu/column_emitter.h"
 #include "lamella/tile/cpu/jit.h"
@@ -26,6 +29,10 @@ struct Kernel::Code {
   RowFinishFunction* row_finish = nullptr;
   ColumnBlockFunction* column_block = nullptr;
   ColumnFinishFunction* column_finish = nullptr;
+
+  // Kernels of the same program that stream some of its results.
+  mutable std::mutex streaming_mutex;
+  mutable std::vector<Ref<const Kernel>> streaming;
 };
 
 // Emits the program's functions.

@@ -1,5 +1,5 @@
 // The loops around the microkernel: columns and depth in blocks of B whose packed panels stay in
-// cache, rows in blocks of A, then panels and rows of registers.
+// cache, rows in blocks of A, then rows and panels of registers.
 #include "lamella/tile/cpu/matmul_kernel.h"
 
 #include <cstring>
@@ -267,11 +267,13 @@ class MatmulRun {
                       const Range& groups, const Range& depth, const ByteMatrix& product) const {
     ByteMatrix a = {task.a.at(0, depth.begin), task.a.row_stride, task.a.column_stride};
     if (needs_packing_) a = pack_a(task, group_count, groups, depth);
-    // Along the rows of the product, which it is written to in order; A's few rows stay near.
+    std::vector<Panel> panels;
+    for (int64_t i = 0; i < panels_of(columns); ++i) panels.push_back(panel(columns, i));
+    // Along the rows of the product, so that it is written in order; A's few rows stay near.
     for (int64_t group = groups.begin; group < groups.end; ++group) {
       const Range rows = group_rows(task, group_count, group);
-      for (int64_t i = 0; i < panels_of(columns); ++i) {
-        const Panel p = panel(columns, i);
+      for (size_t i = 0; i < panels.size(); ++i) {
+        const Panel& p = panels[i];
         const auto tile_of = [&](int64_t row, int64_t column) {
           return product.data + row * product.row_stride + column * plan_.element_bytes;
         };
@@ -281,9 +283,9 @@ class MatmulRun {
             .b = task.b.at(depth.begin, p.columns.begin),
             .b_row_stride = task.b.row_stride,
             .product = tile_of(rows.begin, p.columns.begin),
-            .next_product = i + 1 < panels_of(columns)
-                                ? tile_of(rows.begin, next_columns(p, panel(columns, i + 1)))
-                                : tile_of(rows.end, next_columns(p, panel(columns, 0))),
+            .next_product = i + 1 < panels.size()
+                                ? tile_of(rows.begin, next_columns(p, panels[i + 1]))
+                                : tile_of(rows.end, next_columns(p, panels[0])),
             .product_row_stride = product.row_stride,
             .depth = depth.size(),
             .lanes = p.columns.size() - (p.vectors - 1) * plan_.lanes,

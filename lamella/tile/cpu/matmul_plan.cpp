@@ -15,10 +15,10 @@ constexpr int64_t kProductRows = 768;        // waiting for the epilogue
 // few: then the time goes into reading it once.
 constexpr int64_t kUnpackedRows = 96;
 constexpr int64_t kUnpackedBytes = int64_t{8} << 20;
-constexpr int64_t kStreamedRows = 4;
+constexpr int64_t kOnceReadRows = 4;
 // It is then read in short pieces of as many rows as the processor can fetch ahead side by side.
-constexpr int64_t kStreamedDepth = 32;
-constexpr int kStreamedVectors = 4;
+constexpr int64_t kOnceReadDepth = 32;
+constexpr int kOnceReadVectors = 4;
 constexpr double kFlopsWorthAThread = 1e6;
 constexpr double kBytesWorthAThread = 256 << 10;  // of B, for products that wait for memory
 
@@ -62,11 +62,11 @@ MatmulPlan::MatmulPlan(const MatmulSizes& sizes, const MatmulTraits& traits, int
   const int64_t b_matrix_bytes = sizes.depth * sizes.columns * element_bytes;
   const bool is_large = b_matrix_bytes > kUnpackedBytes;
   packs_b = !traits.b_is_row_major || traits.input != product || task_rows > kUnpackedRows ||
-            (is_large && task_rows > kStreamedRows);
-  const bool streams_b = is_large && !packs_b;
-  if (streams_b) max_vectors = std::min(max_vectors, kStreamedVectors);
+            (is_large && task_rows > kOnceReadRows);
+  const bool reads_b_once = is_large && !packs_b;
+  if (reads_b_once) max_vectors = std::min(max_vectors, kOnceReadVectors);
   block_depth =
-      std::min(streams_b ? kStreamedDepth : kBlockDepth, std::max<int64_t>(sizes.depth, 1));
+      std::min(reads_b_once ? kOnceReadDepth : kBlockDepth, std::max<int64_t>(sizes.depth, 1));
   product_rows = traits.has_epilogue ? std::min(task_rows, kProductRows) : task_rows;
   block_rows = std::min(round_up(kBlockRows, max_rows), round_up(task_rows, max_rows));
 

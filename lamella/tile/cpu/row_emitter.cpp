@@ -1,4 +1,5 @@
-// The loops of a row program: rows, passes over a row, chunks, steps of 64 elements, the rest.
+// The loops of a row program: rows, passes over a row, chunks, steps of 64 elements, the rest; or
+// blocks of rows side by side.
 #include "lamella/tile/cpu/row_emitter.h"
 
 #include <algorithm>
@@ -130,7 +131,8 @@ class RowEmitter {
   }
 
   // Blocks of rows, piece by piece of the block: what is not adjacent along the rows is likely to
-  // be adjacent from row to row, and then each line of it is read once.
+  // be adjacent from row to row, and then each line of it is read once. A loop has steps of one
+  // length, blocks have not, so it passes over the rows that the last block has done.
   void emit_row_blocks(RowWalk& walk) {
     const int axis = program_.outer_rank - 1;
     const LLVMValueRef slot = ir_.stack_slot(ir_.i64, 1, 8);
@@ -154,6 +156,7 @@ class RowEmitter {
     const auto first_addresses = addresses_;
     const LLVMValueRef first_position = outer_position_.back();
     const LLVMValueRef end = ir_.parameter(4);
+    // A row's own values are made again for every piece: few programs have any, and cheap ones.
     const auto for_rows = [&](FunctionRef<void()> body) {
       ir_.loop(ir_.word(0), count, ir_.word(1), [&](LLVMValueRef row) {
         for (size_t i = 0; i < addresses_.size(); ++i) {
@@ -165,13 +168,15 @@ class RowEmitter {
         body();
       });
     };
-    const RowPass& pass = schedule_.passes[0];
-    const LLVMValueRef whole = rounded_down(ir_.parameter(3), end, kLanes);
-    ir_.loop(ir_.parameter(3), whole, ir_.word(kLanes),
-             [&](LLVMValueRef position) { for_rows([&] { emit_piece(pass, 0, position, {}); }); });
-    ir_.loop(whole, end, ir_.word(kLanes), [&](LLVMValueRef position) {
-      for_rows([&] { emit_piece(pass, 0, position, tail_at(position, end)); });
-    });
+    for (const RowPass& pass : schedule_.passes) {  // at most one, without reductions
+      const LLVMValueRef whole = rounded_down(ir_.parameter(3), end, kLanes);
+      ir_.loop(ir_.parameter(3), whole, ir_.word(kLanes), [&](LLVMValueRef position) {
+        for_rows([&] { emit_piece(pass, 0, position, {}); });
+      });
+      ir_.loop(whole, end, ir_.word(kLanes), [&](LLVMValueRef position) {
+        for_rows([&] { emit_piece(pass, 0, position, tail_at(position, end)); });
+      });
+    }
     for_rows([&] { store_row_values(); });
   }
 
@@ -255,9 +260,12 @@ class RowEmitter {
           program_.buffers[buffer].vector_stride != VectorStride::Unit) {
         continue;
       }
+      const int64_t size = size_of(program_.buffers[buffer].dtype);
       const LLVMValueRef there = ir_.address(addresses_[buffer], distance(at(i).index));
-      const LLVMValueRef offset = ir_.mul(position, ir_.word(size_of(at(i).dtype)));
-      ir_.prefetch_for_reading(ir_.address(there, offset));
+      const LLVMValueRef first = ir_.address(there, ir_.mul(position, ir_.word(size)));
+      for (int64_t byte = 0; byte < kLanes * size; byte += 64) {
+        ir_.prefetch_for_reading(ir_.address(first, ir_.word(byte)));
+      }
     }
   }
   bool is_kept_before(int32_t value, size_t number) const {

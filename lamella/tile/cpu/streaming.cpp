@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "lamella/base/system/cpu_limits.h"
+#include "lamella/tile/cpu/row_emitter.h"
 
 namespace lamella::tile {
 
@@ -18,14 +19,10 @@ int64_t cache_bytes() {
   return std::min(last_level_cache_bytes(), kMostCache);
 }
 
-// Distinct bytes that the launch reads or writes in a buffer.
-int64_t bytes_touched(const BufferParameter& buffer, const Launch::Buffer& memory,
-                      std::span<const int64_t> extents) {
-  int64_t bytes = size_of(buffer.dtype);
-  for (size_t axis = 0; axis < extents.size(); ++axis) {
-    if (memory.strides[axis] != 0) bytes *= extents[axis];
-  }
-  return bytes;
+// Whether the program fills one line after the other. Blocks of rows begin as many lines as there
+// are rows, and processors collect only a few until they are full.
+bool fills_lines(const Program& program, const BufferParameter& buffer) {
+  return !runs_in_row_blocks(program) || kLanes * size_of(buffer.dtype) >= kLine;
 }
 
 bool begins_at_lines(const BufferParameter& buffer, const Launch::Buffer& memory) {
@@ -54,7 +51,7 @@ Program streamed(const Program& program, const Launch& launch,
                  std::span<const PreparedLaunch> later) {
   int64_t bytes = 0;
   for (size_t i = 0; i < program.buffers.size(); ++i) {
-    bytes += bytes_touched(program.buffers[i], launch.buffers[i], launch.extents);
+    bytes += elements_touched(launch, i) * size_of(program.buffers[i].dtype);
   }
   Program result = program;
   if (bytes <= cache_bytes()) return result;
@@ -62,7 +59,7 @@ Program streamed(const Program& program, const Launch& launch,
     BufferParameter& buffer = result.buffers[i];
     const Launch::Buffer& memory = launch.buffers[i];
     buffer.streamed = buffer.access == Access::Write &&
-                      buffer.vector_stride == VectorStride::Unit &&
+                      buffer.vector_stride == VectorStride::Unit && fills_lines(program, buffer) &&
                       begins_at_lines(buffer, memory) && !reads(program, launch, memory.data) &&
                       std::none_of(later.begin(), later.end(), [&](const PreparedLaunch& reader) {
                         return reads(reader.kernel->program(), *reader.launch, memory.data);

@@ -71,12 +71,13 @@ def _refuse(value):
     """Raises TypeError for what is not an integer, in the name of the public function it was given
     to: of the first caller outside of this package."""
     frame = sys._getframe(1)
-    while frame.f_globals["__name__"].startswith(__package__):
+    while frame.f_back and frame.f_globals.get("__name__", "").startswith(__package__):
         frame = frame.f_back
     given = frame.f_locals
     primitive = isinstance(given.get("self"), Primitive)
     call = given["self"].name if primitive else frame.f_code.co_name
-    argument = next((name for name, each in given.items() if _holds(each, value)), "an argument")
+    holders = [name for name, each in given.items() if _holds(each, value)]
+    argument = holders[0] if len(holders) == 1 else "an argument"
     require(call, argument, value, (), "an int or a tuple of ints")
 
 

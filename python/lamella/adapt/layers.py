@@ -34,7 +34,7 @@ def conv(x, weight, bias=None, stride=1, mode="pad", padding=0, dilation=1, grou
         mode, padding = padding, 0
     axes = weight.ndim - 2
     stride, dilation = ints(stride, axes), ints(dilation, axes)
-    x, single = _batched(x, axes, "conv")
+    x, single = _batched(x, axes, f"conv{axes}d")
     pads = window_padding(x, weight.shape[2:], stride, dilation, mode, padding)
     result = _o.convolution(x, weight, bias, stride, pads, dilation, groups)
     return _o.squeeze(result, 0) if single else result
