@@ -3,6 +3,7 @@
 #include "lamella/tile/cpu/matmul_kernel.h"
 
 #include <cstring>
+#include <span>
 #include <vector>
 
 #include "lamella/base/error.h"
@@ -190,24 +191,24 @@ class MatmulRun {
     }
   }
 
-  // Panels: groups of adjacent vectors of columns, nearly equal in width.
-  int64_t vectors_of(const Range& columns) const {
-    return (columns.size() + plan_.lanes - 1) / plan_.lanes;
-  }
-  int64_t panels_of(const Range& columns) const {
-    return (vectors_of(columns) + plan_.max_vectors - 1) / plan_.max_vectors;
-  }
   struct Panel {
     int vectors;
     Range columns;
     int64_t first_vector;  // counted from the first panel's
   };
-  Panel panel(const Range& columns, int64_t number) const {
-    const Range vectors = part(vectors_of(columns), panels_of(columns), number);
-    return {static_cast<int>(vectors.size()),
-            {columns.begin + vectors.begin * plan_.lanes,
-             std::min(columns.end, columns.begin + vectors.end * plan_.lanes)},
-            vectors.begin};
+  // Groups of adjacent vectors of columns, nearly equal in width.
+  std::vector<Panel> panels_of(const Range& columns) const {
+    const int64_t all = (columns.size() + plan_.lanes - 1) / plan_.lanes;
+    const int64_t count = (all + plan_.max_vectors - 1) / plan_.max_vectors;
+    std::vector<Panel> panels;
+    for (int64_t i = 0; i < count; ++i) {
+      const Range vectors = part(all, count, i);
+      panels.push_back({static_cast<int>(vectors.size()),
+                        {columns.begin + vectors.begin * plan_.lanes,
+                         std::min(columns.end, columns.begin + vectors.end * plan_.lanes)},
+                        vectors.begin});
+    }
+    return panels;
   }
   char* packed_panel(const Task& task, const Panel& panel, const Range& depth) const {
     return task.b_memory + panel.first_vector * plan_.lanes * depth.size() * plan_.element_bytes;
@@ -225,15 +226,16 @@ class MatmulRun {
           task.product_memory - task.rows.begin * stride - columns.begin * plan_.element_bytes,
           stride, plan_.element_bytes};
     }
+    const std::vector<Panel> panels = panels_of(columns);
     int64_t depth = 0;
     do {
       const Range range = {depth, std::min(launch_.depth, depth + plan_.block_depth)};
-      if (plan_.packs_b) pack_b(task, columns, range);
+      if (plan_.packs_b) pack_b(task, panels, range);
       // Blocks of rows, nearly equal in height.
       const int64_t groups = (task.rows.size() + plan_.max_rows - 1) / plan_.max_rows;
       const int64_t groups_per_block = plan_.block_rows / plan_.max_rows;
       for (int64_t group = 0; group < groups; group += groups_per_block) {
-        multiply_block(task, columns, groups, {group, std::min(groups, group + groups_per_block)},
+        multiply_block(task, panels, groups, {group, std::min(groups, group + groups_per_block)},
                        range, product);
       }
       depth = range.end;
@@ -241,13 +243,12 @@ class MatmulRun {
     if (epilogue_) run_epilogue(task, product, task.rows, columns);
   }
 
-  void pack_b(const Task& task, const Range& columns, const Range& depth) const {
+  void pack_b(const Task& task, std::span<const Panel> panels, const Range& depth) const {
     // A few rows of all panels at a time where rows are adjacent, so that memory is read in order.
     const bool row_major = task.b.column_stride == size_of(program_.input);
     const int64_t step = row_major ? 8 : std::max<int64_t>(depth.size(), 1);
     for (int64_t begin = depth.begin; begin < depth.end; begin += step) {
-      for (int64_t i = 0; i < panels_of(columns); ++i) {
-        const Panel p = panel(columns, i);
+      for (const Panel& p : panels) {
         const int64_t stride = packed_row_stride(p);
         pack(packing_, program_.input,
              {task.b.at(begin, p.columns.begin), task.b.row_stride, task.b.column_stride},
@@ -263,12 +264,10 @@ class MatmulRun {
     return {task.rows.begin + rows.begin, task.rows.begin + rows.end};
   }
 
-  void multiply_block(const Task& task, const Range& columns, int64_t group_count,
+  void multiply_block(const Task& task, std::span<const Panel> panels, int64_t group_count,
                       const Range& groups, const Range& depth, const ByteMatrix& product) const {
     ByteMatrix a = {task.a.at(0, depth.begin), task.a.row_stride, task.a.column_stride};
     if (needs_packing_) a = pack_a(task, group_count, groups, depth);
-    std::vector<Panel> panels;
-    for (int64_t i = 0; i < panels_of(columns); ++i) panels.push_back(panel(columns, i));
     // Along the rows of the product, so that it is written in order; A's few rows stay near.
     for (int64_t group = groups.begin; group < groups.end; ++group) {
       const Range rows = group_rows(task, group_count, group);
