@@ -30,7 +30,7 @@ std::string text(Reduction reduction) {
 
 Tensor LossBase::get_loss(const Tensor& losses, const Operand& weights) const {
   const bool weighted = weights.is_tensor() || weights.number() != 1;
-  const Tensor each = weighted ? losses * weights : losses;
+  Tensor each = weighted ? losses * weights : losses;
   if (reduction_ == Reduction::None) return each;
   return reduction_ == Reduction::Mean ? ops::mean(each) : ops::sum(each);
 }

@@ -21,7 +21,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using Tensors = std::vector<Tensor>;
 
-Tensor floats(std::vector<float> elements) {
+Tensor floats(const std::vector<float>& elements) {
   return Tensor::from_vector<float>({static_cast<int64_t>(elements.size())}, elements);
 }
 
@@ -167,7 +167,7 @@ TEST(Jit, WhatTheFirstCallSetsUpIsKept) {
 }
 
 TEST(Jit, AnEmptyFunctionIsRefused) {
-  EXPECT_THROW(Jit(Jit::Function()), Error);
+  EXPECT_THROW(Jit{Jit::Function()}, Error);
 }
 
 TEST(Jit, AnArgumentThatTheFunctionHoldsIsNotMistakenForAnother) {

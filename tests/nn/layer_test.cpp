@@ -22,7 +22,7 @@ using testing::Each;
 using testing::FloatNear;
 using testing::Pointwise;
 
-Tensor floats(const Shape& shape, std::vector<float> elements) {
+Tensor floats(const Shape& shape, const std::vector<float>& elements) {
   return Tensor::from_vector<float>(shape, elements);
 }
 Tensor ramp(const Shape& shape) {

@@ -11,7 +11,7 @@
 namespace lamella {
 namespace {
 
-Tensor floats(const Shape& shape, std::vector<float> elements) {
+Tensor floats(const Shape& shape, const std::vector<float>& elements) {
   return Tensor::from_vector<float>(shape, elements);
 }
 

@@ -28,7 +28,7 @@ using testing::FloatNear;
 using testing::HasSubstr;
 using testing::Pointwise;
 
-Tensor vector(std::vector<float> elements) {
+Tensor vector(const std::vector<float>& elements) {
   return Tensor::from_vector<float>({static_cast<int64_t>(elements.size())}, elements);
 }
 
