@@ -41,7 +41,8 @@ TEST(Elementwise, ReadsAndWritesWithAnyStride) {
     b.store_output(x);
     b.store_output(x, VectorStride::Any);
     const Program program = std::move(b).finish();
-    for (const auto& [rows, columns] : {std::pair<int64_t, int64_t>{37, 50}, {1, 3}, {16, 64}}) {
+    for (const auto& shape : {std::pair<int64_t, int64_t>{37, 50}, {1, 3}, {16, 64}}) {
+      const int64_t rows = shape.first, columns = shape.second;
       Array input = make_array(dtype, rows * columns, 1, Fill::Bits);
       const auto run = [&](auto execute) {
         std::vector<Array> outputs(2, Array(dtype, rows * columns));
