@@ -184,10 +184,22 @@ class Module:
                 return False
             self.lines += ["", f"def {name}{signature.text(aliases=True, code=True)}:"]
             self.lines += [f"    {self.doc(row[1])!r}"]
-            self.lines += self.alias_lines(signature) + [f"    return {expression}", ""]
+            self.lines += self.alias_lines(signature) + self.explained(expression, "    ") + [""]
         self.stubs.append(f"def {name}{signature.text(code=True)}: ...")
         self.names.append(name)
         return True
+
+    @staticmethod
+    def explained(expression, indent):
+        """Returns an expression, whose functions ask their arguments for attributes of tensors."""
+        lines = [
+            "try:",
+            f"    return {expression}",
+            "except AttributeError as error:",
+            "    _a.explain(error)",
+            "    raise",
+        ]
+        return [indent + line for line in lines]
 
     @staticmethod
     def alias_lines(signature):
@@ -218,7 +230,7 @@ class Module:
             "",
             f"    def __call__(self{', ' + outside if outside else ''}):",
             *loads,
-            f"        return {expression}",
+            *self.explained(expression, "        "),
             "",
         ]
         self.stubs += [

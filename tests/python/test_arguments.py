@@ -1,5 +1,8 @@
 """What is said of an argument of a wrong type: who refuses it, which it is, what came."""
 
+import importlib
+import inspect
+
 import lamella.alias  # noqa: F401
 import mindspore as ms
 import numpy as np
@@ -333,6 +336,34 @@ def test_ints_of_every_class_are_ints(kind):
     ms.set_seed(7)
     np.testing.assert_array_equal(ops.standard_normal((3,)).asnumpy(), drawn)
     assert type(ms.get_seed()) is int
+
+
+@pytest.mark.parametrize("given", [None, "x", object()], ids=["None", "a str", "an object"])
+@pytest.mark.parametrize("folder", ["ops", "mint", "mint.nn", "numpy"])
+def test_what_is_no_tensor_is_refused_by_a_clear_error(folder, given):
+    module = importlib.import_module(f"lamella.mindspore.{folder}._functions")
+    others = {}
+    for name in module.__all__:
+        function = getattr(module, name)
+        parameters = inspect.signature(function).parameters.values()
+        needed = [p for p in parameters if p.default is p.empty and p.kind < p.VAR_POSITIONAL]
+        try:
+            function(*[given] * max(len(needed), 1))  # a few take it: a test of what is a tensor
+        except (TypeError, ValueError):
+            continue
+        except Exception as error:
+            others[name] = repr(error)
+    assert len(module.__all__) > 20
+    assert others == {}
+
+
+def test_what_is_no_tensor_is_named():
+    with pytest.raises(TypeError, match=r"\[flatten\] input must be a Tensor, got None"):
+        ops.flatten(None)
+    with pytest.raises(TypeError, match=r"\[LayerNorm\] input_x must be a Tensor, got None"):
+        ops.LayerNorm()(None, X, X)
+    with pytest.raises(TypeError, match=r"\[einsum\] equation must be a str, got 3"):
+        ops.einsum(3, X)
 
 
 def test_too_many_arguments():

@@ -3,6 +3,7 @@
 import math
 
 from lamella import _native
+from lamella._arguments import require
 from lamella.adapt.arguments import size_tuple
 from lamella.adapt.elementwise import as_dtype, scaled
 
@@ -60,6 +61,7 @@ def norm(x, order=None, axis=None, keepdims=False, dtype=None):
 
 def einsum(equation, operands):
     """Einstein's summation, pair by pair from the left."""
+    require("einsum", "equation", equation, str, "a str")
     if len(operands) == 1 and isinstance(operands[0], (list, tuple)):
         operands = tuple(operands[0])
     equation = equation.replace(" ", "")
