@@ -68,4 +68,6 @@ MEMORY_BOUND = Comparison(
     ]
 )
 MATRIX_PRODUCTS = Comparison(list(MATMULS))
-TRAINING_STEPS = Comparison(["lenet_step", "mlp_step", "lstm_step", "transformer_step"])
+TRAINING_STEPS = Comparison(
+    ["lenet_step", "mlp_step", "lstm_step", "transformer_step"], OUR_CPP_WITH_JIT
+)

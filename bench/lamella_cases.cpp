@@ -1,6 +1,7 @@
 // The benchmark's cases in Lamella's C++ interface: dynamic mode, or some of them with --jit. The
 // protocol is in bench/README.md.
 #include <chrono>
+#include <cmath>
 #include <cstring>
 #include <functional>
 #include <iostream>
@@ -168,21 +169,36 @@ Call adam(const std::vector<Shape>& shapes) {
   };
 }
 
-Call training_step(Ref<nn::Cell> network, Tensor x, Tensor labels,
-                   Ref<optim::Optimizer> optimizer = {}) {
+// Forward, loss, backward and update; its call reads the loss.
+struct TrainingStep {
+  Ref<train::TrainOneStepCell> cell;
+  std::vector<Tensor> batch;
+
+  Call call() const {
+    return [*this] { (void)(*cell)(batch)[0].item(); };
+  }
+  Call call_with_jit() const {
+    const auto jit = std::make_shared<nn::Jit>(
+        [cell = cell](const std::vector<Tensor>& given) { return (*cell)(given); });
+    return [jit, batch = batch] { (void)(*jit)(batch)[0].item(); };
+  }
+};
+
+TrainingStep training_step(Ref<nn::Cell> network, Tensor x, Tensor labels,
+                           Ref<optim::Optimizer> optimizer = {}) {
   const auto loss =
       make_ref<nn::SoftmaxCrossEntropyWithLogits>(nn::Labels::Classes, nn::Reduction::Mean);
   if (!optimizer) {
     optimizer = make_ref<optim::Adam>(network->trainable_params(),
                                       optim::AdamOptions{.learning_rate = 1e-3});
   }
-  const auto step =
+  const auto cell =
       make_ref<train::TrainOneStepCell>(make_ref<train::WithLossCell>(network, loss), optimizer);
-  step->set_train(true);
-  return [=] { (void)(*step)({x, labels})[0].item(); };
+  cell->set_train(true);
+  return {cell, {x, labels}};
 }
 
-Call lenet_step() {
+TrainingStep lenet_step() {
   const auto conv = [](int64_t in, int64_t out, nn::PadMode mode) {
     return make_ref<nn::Conv2d>(in, out, 5,
                                 nn::Conv2dOptions{.pad_mode = mode, .bias = nn::Bias::Added});
@@ -196,7 +212,7 @@ Call lenet_step() {
   return training_step(network, randn({64, 1, 28, 28}), random_classes(64, 10));
 }
 
-Call mlp_step() {
+TrainingStep mlp_step() {
   const auto network = make_ref<nn::SequentialCell>(std::vector<Ref<nn::Cell>>{
       make_ref<nn::Dense>(784, 512), make_ref<nn::ReLU>(), make_ref<nn::Dense>(512, 512),
       make_ref<nn::ReLU>(), make_ref<nn::Dense>(512, 10)});
@@ -216,7 +232,7 @@ class LastState : public nn::Cell {
   }
 };
 
-Call lstm_step() {
+TrainingStep lstm_step() {
   return training_step(make_ref<LastState>(), randn({128, 32, 128}), random_classes(32, 10));
 }
 
@@ -254,7 +270,7 @@ class Transformer : public nn::Cell {
   int64_t layers_;
 };
 
-Call transformer_step() {
+TrainingStep transformer_step() {
   const auto network = make_ref<Transformer>(8192, 256, 512, 8, 4);
   return training_step(network, ops::reshape(random_classes(8 * 256, 8192), Shape{8, 256}),
                        random_classes(8 * 256, 8192),
@@ -271,16 +287,20 @@ Call window_of_3000() {
   };
 }
 
+using TrainingCase = TrainingStep();
+constexpr std::pair<const char*, TrainingCase*> kTrainingCases[] = {
+    {"lenet_step", lenet_step},
+    {"mlp_step", mlp_step},
+    {"lstm_step", lstm_step},
+    {"transformer_step", transformer_step},
+};
+
 std::map<std::string, Case> all_cases() {
   std::map<std::string, Case> cases = {
       {"add_one_element", add_one_element},
       {"chain_of_10", [] { return read_result(result_of_chain); }},
       {"chain_of_10_with_gradient", [] { return read_result(gradient_of_chain); }},
       {"window_of_3000", window_of_3000},
-      {"lenet_step", lenet_step},
-      {"mlp_step", mlp_step},
-      {"lstm_step", lstm_step},
-      {"transformer_step", transformer_step},
       {"adam_200x1000", [] { return adam(std::vector<Shape>(200, Shape{1000})); }},
       {"exp_16384", [] { return apply(ops::exp, 16384); }},
       {"log_16384", [] { return apply(ops::log, 16384); }},
@@ -288,6 +308,9 @@ std::map<std::string, Case> all_cases() {
       {"erf_16384", [] { return apply(ops::erf, 16384); }},
       {"sin_16384", [] { return apply(ops::sin, 16384); }},
   };
+  for (const auto& [name, prepare] : kTrainingCases) {
+    cases[name] = [prepare = prepare] { return prepare().call(); };
+  }
   for (const size_t tensors : {1, 40, 70}) {
     cases[fmt::format("adam_{}x512x1024", tensors)] = [=] {
       return adam(std::vector<Shape>(tensors, Shape{512, 1024}));
@@ -319,10 +342,14 @@ std::map<std::string, Case> all_cases() {
 }
 
 std::map<std::string, Case> jit_cases() {
-  return {
+  std::map<std::string, Case> cases = {
       {"chain_of_10", [] { return read_result_with_jit(result_of_chain); }},
       {"chain_of_10_with_gradient", [] { return read_result_with_jit(gradient_of_chain); }},
   };
+  for (const auto& [name, prepare] : kTrainingCases) {
+    cases[name] = [prepare = prepare] { return prepare().call_with_jit(); };
+  }
+  return cases;
 }
 
 // The case of a name; nothing if there is none. "copy_<bytes>" exists for every number.
@@ -364,24 +391,20 @@ nlohmann::json memory_of(const std::string& name, const Call& call) {
 class WarmCase {
  public:
   explicit WarmCase(const Case& prepare) : call_(prepare()) {
-    double fastest = 1e9;
-    for (int i = 0; i < 3; ++i) fastest = std::min(fastest, seconds(1));
-    repetitions_ = std::max<int64_t>(1, static_cast<int64_t>(kMeasurementSeconds / fastest));
-    const double mean = seconds(repetitions_) / static_cast<double>(repetitions_);
-    repetitions_ = std::max<int64_t>(1, static_cast<int64_t>(kMeasurementSeconds / mean));
+    for (int i = 0; i < 3; ++i) milliseconds();
   }
 
-  double milliseconds() const {
-    return 1e3 * seconds(repetitions_) / static_cast<double>(repetitions_);
+  // A call's mean over about as many as the time of a measurement holds, going by the last one.
+  double milliseconds() {
+    const auto start = std::chrono::steady_clock::now();
+    for (int64_t i = 0; i < repetitions_; ++i) call_();
+    const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start;
+    const double mean = passed.count() / static_cast<double>(repetitions_);
+    repetitions_ = std::max<int64_t>(1, std::llround(kMeasurementSeconds / mean));
+    return 1e3 * mean;
   }
 
  private:
-  double seconds(int64_t repetitions) const {
-    const auto start = std::chrono::steady_clock::now();
-    for (int64_t i = 0; i < repetitions; ++i) call_();
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  }
-
   Call call_;
   int64_t repetitions_ = 1;
 };
@@ -429,7 +452,7 @@ int main(int argc, char** argv) {
     }
     for (const auto& [name, prepare] : cases) {
       if (argc > 1 && std::find(argv + 1, argv + argc, name) == argv + argc) continue;
-      const WarmCase warm(prepare);
+      WarmCase warm(prepare);
       std::vector<double> times;
       for (int i = 0; i < 7; ++i) times.push_back(warm.milliseconds());
       std::sort(times.begin(), times.end());

@@ -35,15 +35,16 @@ class WarmCase:
 
     def __init__(self, prepare: Callable[[], Call]):
         self.timer = timeit.Timer("call()", globals={"call": prepare()})
+        self.repetitions = 1
         # Some frameworks compile twice: first for what they saw, then for what varies.
-        first = [self.timer.timeit(1) for _ in range(3)]
-        self.repetitions = max(1, round(MEASUREMENT_SECONDS / min(first)))
-        self.milliseconds()
-        self.repetitions = max(1, round(self.repetitions * MEASUREMENT_SECONDS / self.seconds))
+        for _ in range(5):
+            self.milliseconds()
 
     def milliseconds(self) -> float:
-        self.seconds = self.timer.timeit(self.repetitions)
-        return 1e3 * self.seconds / self.repetitions
+        """A call's mean over about as many as the time holds, going by the last measurement."""
+        mean = self.timer.timeit(self.repetitions) / self.repetitions
+        self.repetitions = max(1, round(MEASUREMENT_SECONDS / mean))
+        return 1e3 * mean
 
 
 def best_of(*candidates: Callable[[], Call]) -> Call:

@@ -107,6 +107,8 @@ def running(commands: Commands, threads: int = THREADS) -> Iterator[dict[str, Si
         for name, command in commands.items():
             sides[name] = Side(command, threads)
             stack.callback(sides[name].close)
+            # Started up, before others measure or start up beside it.
+            sides[name].measure("no case: an answer as soon as there can be one")
         yield sides
 
 

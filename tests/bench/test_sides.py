@@ -1,12 +1,15 @@
 """The benchmarks alternate their sides, report medians and ratios, and keep other sections."""
 
+import itertools
 import pathlib
 import sys
+import time
 
 import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "bench"))
 import comparison
+import measure
 import run
 import sides
 
@@ -45,7 +48,17 @@ def test_sides_are_measured_in_turn_and_the_first_answer_is_warm_up(commands, tm
         figures = sides.alternate(running, "case", rounds=5)
     assert figures["one"] == sides.Figure(median=4, minimum=2)
     assert figures["two"] == sides.Figure(median=13, minimum=11)
-    assert (tmp_path / "log").read_text().split() == ["one", "two"] * 6
+    # Each had started up before the next was started.
+    assert (tmp_path / "log").read_text().split() == ["one", "two"] * (1 + 6)
+
+
+def test_a_case_that_was_slow_to_begin_with_is_measured_over_many_calls():
+    calls = itertools.count()
+    warm = measure.WarmCase(lambda: lambda: time.sleep(0.2 if next(calls) < 5 else 0))
+    assert warm.repetitions == 1
+    warm.milliseconds()
+    assert warm.milliseconds() < 1
+    assert warm.repetitions > 100
 
 
 def test_a_case_that_a_side_lacks_is_left_out(commands):
