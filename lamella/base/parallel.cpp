@@ -3,6 +3,7 @@
 #include "lamella/base/parallel.h"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <exception>
 #include <mutex>
@@ -36,26 +37,30 @@ thread_local bool inside_parallel_loop = false;
   return true;
 }();
 
-// Runs body on one share of the range and keeps the first exception of all shares.
+using Body = FunctionRef<void(int64_t begin, int64_t end, int64_t thread)>;
+
+// The blocks of a loop, of `grain` each, as a share for every thread; each share in a few pieces.
 class Shares {
  public:
-  Shares(int64_t count, int64_t grain, int64_t shares, FunctionRef<void(int64_t, int64_t)> body)
+  Shares(int64_t count, int64_t grain, int64_t shares, Body body)
       : count_(count),
         grain_(grain),
         blocks_((count + grain - 1) / grain),
-        shares_(shares),
-        body_(body) {}
+        shares_(std::min(shares, kMostShares)),
+        body_(body) {
+    for (int64_t i = 0; i < shares_; ++i) {
+      const auto pieces = static_cast<uint64_t>(std::min(share(i).blocks(), kPieces));
+      left_[static_cast<size_t>(i)].pieces = pieces << 32;
+    }
+  }
 
-  void run(int64_t share) noexcept {
-    const int64_t begin = share * blocks_ / shares_ * grain_;
-    const int64_t end = std::min(count_, (share + 1) * blocks_ / shares_ * grain_);
-    if (begin >= end) return;
+  // What there is to do in one thread: its own share, then pieces of others'.
+  void run(int64_t thread) noexcept {
     const bool outer = std::exchange(inside_parallel_loop, true);
-    try {
-      body_(begin, end);
-    } catch (...) {
-      std::lock_guard lock(mutex_);
-      if (!failure_) failure_ = std::current_exception();
+    for (int64_t i = 0; i < shares_; ++i) {
+      const int64_t of = (thread + i) % shares_;
+      const bool own = i == 0 && thread < shares_;
+      for (int64_t piece; (piece = take(of, own)) >= 0;) run(of, piece, thread);
     }
     inside_parallel_loop = outer;
   }
@@ -64,8 +69,50 @@ class Shares {
   }
 
  private:
+  static constexpr int64_t kMostShares = 64;  // further threads only take from others
+  static constexpr int64_t kPieces = 8;       // of a share: what is left at the end is a 16th
+
+  struct BlockRange {
+    int64_t begin, end;
+    int64_t blocks() const { return end - begin; }
+  };
+  // Pieces that nobody has begun: the first one in the low half, behind the last in the high half.
+  struct alignas(64) Left {
+    uint64_t pieces;
+  };
+
+  BlockRange share(int64_t i) const { return {i * blocks_ / shares_, (i + 1) * blocks_ / shares_}; }
+
+  // The next piece of a share, from its front or its back; -1 if there is none.
+  int64_t take(int64_t share, bool from_front) {
+    const std::atomic_ref pieces(left_[static_cast<size_t>(share)].pieces);
+    uint64_t now = pieces.load(std::memory_order_relaxed);
+    for (;;) {
+      const uint64_t first = now & 0xFFFFFFFF, end = now >> 32;
+      if (first == end) return -1;
+      const uint64_t next = from_front ? end << 32 | (first + 1) : (end - 1) << 32 | first;
+      if (pieces.compare_exchange_weak(now, next, std::memory_order_relaxed)) {
+        return static_cast<int64_t>(from_front ? first : end - 1);
+      }
+    }
+  }
+
+  void run(int64_t of, int64_t piece, int64_t thread) noexcept {
+    const BlockRange all = share(of);
+    const int64_t pieces = std::min(all.blocks(), kPieces);
+    const int64_t begin = (all.begin + piece * all.blocks() / pieces) * grain_;
+    const int64_t end = (all.begin + (piece + 1) * all.blocks() / pieces) * grain_;
+    try {
+      body_(begin, std::min(end, count_), thread);
+    } catch (...) {
+      std::lock_guard lock(mutex_);
+      if (!failure_) failure_ = std::current_exception();
+    }
+  }
+
   int64_t count_, grain_, blocks_, shares_;
-  FunctionRef<void(int64_t, int64_t)> body_;
+  Body body_;
+  std::array<Left, kMostShares> left_;
   std::mutex mutex_;
   std::exception_ptr failure_;
 };
@@ -89,28 +136,27 @@ void set_thread_count(int count) {
 }
 
 void parallel_for(int64_t count, int64_t grain, FunctionRef<void(int64_t, int64_t)> body) {
+  parallel_for_threads(count, grain,
+                       [&](int64_t begin, int64_t end, int64_t) { body(begin, end); });
+}
+
+void parallel_for_threads(int64_t count, int64_t grain, Body body) {
   if (count <= 0) return;
   grain = std::max<int64_t>(grain, 1);
   const int64_t blocks = (count + grain - 1) / grain;
-  if (blocks == 1 || inside_parallel_loop) return body(0, count);
+  if (blocks == 1 || inside_parallel_loop) return body(0, count, 0);
   const int64_t threads = std::min<int64_t>(thread_count(), blocks);
-  if (threads == 1) return body(0, count);
+  if (threads == 1) return body(0, count, 0);
   Shares shares(count, grain, threads, body);
 #ifdef LAMELLA_PARALLEL_OPENMP
+  // The runtime may grant fewer threads than asked for; those do all the work.
 #pragma omp parallel num_threads(static_cast<int>(threads))
-  {
-    // The runtime may grant fewer threads than asked for; every share must still run.
-    for (int64_t share = omp_get_thread_num(); share < threads; share += omp_get_num_threads()) {
-      shares.run(share);
-    }
-  }
+  shares.run(omp_get_thread_num());
 #else
-  std::vector<std::thread> workers;
-  for (int64_t share = 1; share < threads; ++share) {
-    workers.emplace_back([&shares, share] { shares.run(share); });
-  }
+  std::vector<std::thread> others;
+  for (int64_t i = 1; i < threads; ++i) others.emplace_back([&shares, i] { shares.run(i); });
   shares.run(0);
-  for (std::thread& worker : workers) worker.join();
+  for (std::thread& other : others) other.join();
 #endif
   shares.rethrow();
 }

@@ -15,10 +15,19 @@ LAMELLA_API int thread_count();
 LAMELLA_API void set_thread_count(int count);
 
 // Calls body(begin, end) on disjoint ranges that cover [0, count); every range but the last is a
-// multiple of `grain` long. Runs in the calling thread if one range is enough, or inside another
-// parallel loop. The first exception thrown by a body is thrown again here.
+// multiple of `grain` long. Each thread begins with a part of its own and goes through it in order,
+// the same part each time, so that data stays in its cache; a thread that is done takes ranges from
+// the end of another's part, since no two processors are equally fast all the time. Runs in the
+// calling thread if one range is enough, or inside another parallel loop. The first exception
+// thrown by a body is thrown again here.
 LAMELLA_API void parallel_for(int64_t count, int64_t grain,
                               FunctionRef<void(int64_t begin, int64_t end)> body);
+
+// The same for bodies with memory for each thread: `thread` is in [0, thread_count()), and of two
+// calls at once each has another.
+LAMELLA_API void parallel_for_threads(
+    int64_t count, int64_t grain,
+    FunctionRef<void(int64_t begin, int64_t end, int64_t thread)> body);
 
 // Makes a library that runs its own OpenMP regions use thread_count() threads when called by this
 // thread. Returns the number it will use: 1 inside a parallel loop.

@@ -2,7 +2,9 @@
 #include "lamella/base/parallel.h"
 
 #include <atomic>
+#include <chrono>
 #include <stdexcept>
+#include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -21,6 +23,42 @@ TEST(ParallelFor, CoversEveryIndexOnce) {
       for (const auto& hit : hits) EXPECT_EQ(hit, 1);
     }
   }
+}
+
+TEST(ParallelFor, TakesWhatASlowThreadHasNotBegun) {
+  const int before = thread_count();
+  set_thread_count(2);
+  constexpr int64_t kCount = 16;
+  std::atomic<int64_t> done{0};
+  parallel_for(kCount, 1, [&](int64_t begin, int64_t end) {
+    const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (begin == 0 && done < kCount - end && std::chrono::steady_clock::now() < give_up) {
+      std::this_thread::yield();
+    }
+    if (begin == 0) {
+      EXPECT_EQ(done, kCount - end) << "the other thread did not do the rest";
+    }
+    done += end - begin;
+  });
+  EXPECT_EQ(done, kCount);
+  set_thread_count(before);
+}
+
+TEST(ParallelFor, GivesEachCallAThreadOfItsOwn) {
+  const int before = thread_count();
+  for (const int threads : {1, 2, 3, 70}) {  // also more than processors
+    set_thread_count(threads);
+    std::vector<std::atomic<bool>> busy(static_cast<size_t>(threads));
+    std::atomic<int64_t> sum{0};
+    parallel_for_threads(1000, 1, [&](int64_t begin, int64_t end, int64_t thread) {
+      ASSERT_LT(thread, threads);
+      EXPECT_FALSE(busy[static_cast<size_t>(thread)].exchange(true));
+      sum += end - begin;
+      busy[static_cast<size_t>(thread)] = false;
+    });
+    EXPECT_EQ(sum, 1000);
+  }
+  set_thread_count(before);
 }
 
 TEST(ParallelFor, ThrowsWhatABodyThrows) {

@@ -79,7 +79,7 @@ class KernelRun {
     const int threads = thread_count();
     if (rows_ >= 4 * threads) {
       parallel(rows_, round_up(grain_of(row_time), row_block(code_)),
-               [&](int64_t begin, int64_t end) {
+               [&](int64_t begin, int64_t end, int64_t) {
                  code_.rows(arguments_.words(), begin, end, 0, length_, nullptr);
                });
       return;
@@ -87,7 +87,7 @@ class KernelRun {
     // Few rows: cut along the vector axis, at multiples of a cache line.
     const int64_t grain =
         round_up(grain_of(code_.nanoseconds_per_element * static_cast<double>(rows_)), 1024);
-    parallel(length_, grain, [&](int64_t begin, int64_t end) {
+    parallel(length_, grain, [&](int64_t begin, int64_t end, int64_t) {
       code_.rows(arguments_.words(), 0, rows_, begin, end, nullptr);
     });
   }
@@ -101,11 +101,9 @@ class KernelRun {
     if (rows_ == 0) return;
     if (runs_by_chunks(code_, rows_, length_)) return rows_by_chunks();
     const double row_time = 2 * code_.nanoseconds_per_element * static_cast<double>(length_) + 20;
-    const int64_t grain = std::max(grain_of(row_time), ceil_divide(rows_, thread_count()));
     const int64_t scratch_bytes = thread_scratch(code_, length_);
-    parallel(rows_, grain, [&](int64_t begin, int64_t end) {
-      code_.rows(arguments_.words(), begin, end, 0, length_,
-                 scratch_ + begin / grain * scratch_bytes);
+    parallel(rows_, grain_of(row_time), [&](int64_t begin, int64_t end, int64_t thread) {
+      code_.rows(arguments_.words(), begin, end, 0, length_, scratch_ + thread * scratch_bytes);
     });
   }
 
@@ -121,7 +119,7 @@ class KernelRun {
     const int64_t chunks = ceil_divide(length_, kChunk);
     const double chunk_time = code_.nanoseconds_per_element * static_cast<double>(kChunk);
     for (int64_t row = 0; row < rows_; ++row) {
-      parallel(chunks, grain_of(chunk_time), [&](int64_t begin, int64_t end) {
+      parallel(chunks, grain_of(chunk_time), [&](int64_t begin, int64_t end, int64_t) {
         code_.row_chunks(arguments_.words(), row, begin, end, scratch_);
       });
       const DefaultFloatEnvironment environment;
@@ -135,7 +133,7 @@ class KernelRun {
     const double task_time = element_time * static_cast<double>(std::min(columns_.rows, kRowBlock) *
                                                                 std::min(slice_, length_));
     parallel(columns_.batches * blocks * slices, grain_of(task_time),
-             [&](int64_t begin, int64_t end) {
+             [&](int64_t begin, int64_t end, int64_t) {
                for (int64_t task = begin; task < end; ++task) {
                  reduce_block(task / slices / blocks, task / slices % blocks, task % slices);
                }
@@ -160,10 +158,9 @@ class KernelRun {
     for (const KernelRun& run : runs) element_time += run.code_.nanoseconds_per_element;
     const double block_time = element_time * static_cast<double>(kRowBlock * rows.length_);
     const int64_t blocks = ceil_divide(rows.rows_, kRowBlock);
-    const int64_t grain = std::max(grain_of(block_time), ceil_divide(blocks, thread_count()));
     const int64_t scratch_bytes = thread_scratch(rows.code_, rows.length_);
-    parallel(blocks, grain, [&](int64_t begin, int64_t end) {
-      char* scratch = rows.scratch_ + begin / grain * scratch_bytes;
+    parallel(blocks, grain_of(block_time), [&](int64_t begin, int64_t end, int64_t thread) {
+      char* scratch = rows.scratch_ + thread * scratch_bytes;
       for (int64_t block = begin; block < end; ++block) {
         const int64_t first = block * kRowBlock, last = std::min(rows.rows_, first + kRowBlock);
         rows.code_.rows(rows.arguments_.words(), first, last, 0, rows.length_, scratch);
@@ -210,19 +207,20 @@ class KernelRun {
     const int64_t slices = slice_count();
     const double finish_time =
         0.2 * static_cast<double>((columns_.blocks() + 1) * std::min(slice_, length_));
-    parallel(columns_.batches * slices, grain_of(finish_time), [&](int64_t begin, int64_t end) {
-      for (int64_t task = begin; task < end; ++task) {
-        const auto [first, last] = slice_at(task % slices);
-        code_.column_finish(arguments_.words(), task / slices, first, last, scratch_);
-      }
-    });
+    parallel(columns_.batches * slices, grain_of(finish_time),
+             [&](int64_t begin, int64_t end, int64_t) {
+               for (int64_t task = begin; task < end; ++task) {
+                 const auto [first, last] = slice_at(task % slices);
+                 code_.column_finish(arguments_.words(), task / slices, first, last, scratch_);
+               }
+             });
   }
 
   template <typename Body>
   static void parallel(int64_t count, int64_t grain, Body body) {
-    parallel_for(count, grain, [&](int64_t begin, int64_t end) {
+    parallel_for_threads(count, grain, [&](int64_t begin, int64_t end, int64_t thread) {
       const DefaultFloatEnvironment environment;
-      body(begin, end);
+      body(begin, end, thread);
     });
   }
 
@@ -271,7 +269,7 @@ void KernelRun::elementwise_together(const Kernel::Code& code, std::span<const L
   }
   const int64_t elements = round_up(grain_of(code.nanoseconds_per_element), 1024);
   const std::vector<LaunchPart> parts = cut_launches(launches, elements, row_block(code));
-  parallel(static_cast<int64_t>(parts.size()), 1, [&](int64_t begin, int64_t end) {
+  parallel(static_cast<int64_t>(parts.size()), 1, [&](int64_t begin, int64_t end, int64_t) {
     for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
       const LaunchPart& part = parts[i];
       code.rows(arguments.data() + part.launch * words, part.row_begin, part.row_end, part.begin,
