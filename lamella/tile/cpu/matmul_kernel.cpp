@@ -128,11 +128,12 @@ class MatmulRun {
   void run() const {
     if (launch_.rows == 0 || launch_.columns == 0 || plan_.tasks == 0) return;
     remark([&] { return description(); });
-    parallel_for(plan_.tasks, plan_.tasks_per_thread, [&](int64_t begin, int64_t end) {
-      const DefaultFloatEnvironment environment;
-      char* memory = scratch_ + begin / plan_.tasks_per_thread * plan_.thread_bytes();
-      for (int64_t task = begin; task < end; ++task) run_task(task, memory);
-    });
+    parallel_for_threads(plan_.tasks, plan_.tasks_per_piece,
+                         [&](int64_t begin, int64_t end, int64_t thread) {
+                           const DefaultFloatEnvironment environment;
+                           char* memory = scratch_ + thread * plan_.thread_bytes();
+                           for (int64_t task = begin; task < end; ++task) run_task(task, memory);
+                         });
   }
 
  private:
@@ -173,7 +174,7 @@ class MatmulRun {
     const int64_t batch = number / plan_.column_parts / plan_.row_parts;
     Task task = {.batch = batch,
                  .rows = part(launch_.rows, plan_.row_parts, row_part),
-                 .columns = part(launch_.columns, plan_.column_parts, column_part),
+                 .columns = plan_.columns_of_part(launch_.columns, column_part),
                  .a = matrix(launch_.a, program_.input, batch),
                  .b = matrix(launch_.b, program_.input, batch),
                  .product = {},
@@ -352,7 +353,7 @@ MatmulKernel::MatmulKernel(MatmulProgram program, InstructionSet set)
 
 int64_t MatmulKernel::scratch_bytes(const MatmulLaunch& launch) const {
   const MatmulPlan plan = plan_of(program_, launch, set_);
-  return plan.thread_bytes() * plan.threads_used();
+  return plan.thread_bytes() * plan.threads_used;
 }
 
 void MatmulKernel::run(const MatmulLaunch& launch, void* scratch) const {

@@ -11,16 +11,20 @@ constexpr int64_t kBlockDepth = 512;         // rows of A stay near; the product
 constexpr int64_t kBlockRows = 96;           // A's block of 96 x 512 stays in the second cache
 constexpr int64_t kPackedBytes = 800 << 10;  // a block of B stays in the second cache
 constexpr int64_t kProductRows = 768;        // waiting for the epilogue
+// For so many rows, all of A fits beside B's block, which then may be small: written again while it
+// is still in the cache. (Fewer rows do not make up for reading A more often.)
+constexpr Range kFewRows = {64, 257};
+constexpr int64_t kPackedBytesForFewRows = 96 << 10;
 // A row-major B is read in place for few rows, and if it is too large for the caches only for very
 // few: then the time goes into reading it once.
 constexpr int64_t kUnpackedRows = 96;
 constexpr int64_t kUnpackedBytes = int64_t{8} << 20;
-constexpr int64_t kOnceReadRows = 4;
 // It is then read in short pieces of as many rows as the processor can fetch ahead side by side.
 constexpr int64_t kOnceReadDepth = 32;
 constexpr int kOnceReadVectors = 4;
 constexpr double kFlopsWorthAThread = 1e6;
 constexpr double kBytesWorthAThread = 256 << 10;  // of B, for products that wait for memory
+constexpr int64_t kPiecesOfThread = 8;            // of what a thread takes at a time
 
 constexpr int64_t ceil_divide(int64_t a, int64_t b) {
   return (a + b - 1) / b;
@@ -37,32 +41,43 @@ MatmulPlan::MatmulPlan(const MatmulSizes& sizes, const MatmulTraits& traits, int
   element_bytes = size_of(product);
   const MicroShape largest = largest_micro_shape(traits.set);
 
-  // Tasks: batches first; then columns, because every part of the rows packs its own B.
   const double flops = 2.0 * static_cast<double>(sizes.batches) * static_cast<double>(sizes.rows) *
                        static_cast<double>(sizes.columns) * static_cast<double>(sizes.depth);
-  const double b_bytes_read = static_cast<double>(sizes.batches * sizes.depth * sizes.columns) *
-                              static_cast<double>(element_bytes);
+  const int64_t b_matrix_bytes = sizes.depth * sizes.columns * element_bytes;
+  const double b_bytes_read =
+      static_cast<double>(sizes.batches) * static_cast<double>(b_matrix_bytes);
   const auto useful =
       std::min<int64_t>(threads, static_cast<int64_t>(std::max(flops / kFlopsWorthAThread,
                                                                b_bytes_read / kBytesWorthAThread)) +
                                      1);
+  const bool readable_in_place = traits.b_is_row_major && traits.input == product;
+
+  // Tasks: batches first; then columns, because every part of the rows packs its own B. If A is
+  // what needs packing, so few rows that B is read in place.
   if (useful > 1 && sizes.batches % useful != 0 && sizes.batches < 4 * useful) {
-    const int64_t wide = std::max<int64_t>(sizes.columns / (2 * largest.vectors * lanes), 1);
-    column_parts = std::min(useful, wide);
-    const int64_t tall = std::max<int64_t>(sizes.rows / largest.rows, 1);
-    row_parts = std::min(ceil_divide(useful, column_parts), tall);
+    if (traits.a_needs_packing && readable_in_place && b_matrix_bytes <= kPackedBytes &&
+        sizes.rows >= useful * kUnpackedRows) {
+      row_parts = round_up(ceil_divide(sizes.rows, kUnpackedRows), useful);
+    } else {
+      const int64_t wide = std::max<int64_t>(sizes.columns / (2 * largest.vectors * lanes), 1);
+      column_parts = std::min(useful, wide);
+      const int64_t tall = std::max<int64_t>(sizes.rows / largest.rows, 1);
+      row_parts = std::min(ceil_divide(useful, column_parts), tall);
+    }
   }
   tasks = sizes.batches * row_parts * column_parts;
-  tasks_per_thread = std::max<int64_t>(ceil_divide(tasks, useful), 1);
+  const int64_t pieces = useful < threads ? useful : useful * kPiecesOfThread;
+  tasks_per_piece = std::max<int64_t>(ceil_divide(tasks, pieces), 1);
+  threads_used = std::min(useful, ceil_divide(tasks, tasks_per_piece));
 
   const int64_t task_rows = std::max<int64_t>(ceil_divide(sizes.rows, row_parts), 1);
-  const int64_t task_columns = std::max<int64_t>(ceil_divide(sizes.columns, column_parts), 1);
+  const int64_t task_columns =
+      std::max<int64_t>(ceil_divide(ceil_divide(sizes.columns, lanes), column_parts) * lanes, 1);
   max_rows = static_cast<int>(std::min<int64_t>(largest.rows, task_rows));
   max_vectors = widest_panel(traits.set, max_rows);
-  const int64_t b_matrix_bytes = sizes.depth * sizes.columns * element_bytes;
   const bool is_large = b_matrix_bytes > kUnpackedBytes;
-  packs_b = !traits.b_is_row_major || traits.input != product || task_rows > kUnpackedRows ||
-            (is_large && task_rows > kOnceReadRows);
+  packs_b = !readable_in_place || task_rows > kUnpackedRows ||
+            (is_large && task_rows > kRowsThatWaitForMemory);
   const bool reads_b_once = is_large && !packs_b;
   if (reads_b_once) max_vectors = std::min(max_vectors, kOnceReadVectors);
   block_depth =
@@ -71,7 +86,10 @@ MatmulPlan::MatmulPlan(const MatmulSizes& sizes, const MatmulTraits& traits, int
   block_rows = std::min(round_up(kBlockRows, max_rows), round_up(task_rows, max_rows));
 
   const int64_t panel = max_vectors * lanes;
-  const int64_t fitting = kPackedBytes / (block_depth * element_bytes) / panel * panel;
+  const bool few_rows =
+      !traits.a_needs_packing && kFewRows.begin <= task_rows && task_rows < kFewRows.end;
+  const int64_t fitting = (few_rows ? kPackedBytesForFewRows : kPackedBytes) /
+                          (block_depth * element_bytes) / panel * panel;
   panel_columns = std::min(round_up(task_columns, panel), std::max(fitting, panel));
 
   b_bytes = packs_b ? round_up(panel_columns * block_depth * element_bytes, 64) : 0;

@@ -114,8 +114,15 @@ class MicroEmitter {
   Ir::Values multiply(LLVMValueRef k, const Tail& tail, const Ir::Values& sums) {
     const LLVMValueRef b_row = ir_.address(b_, ir_.mul(k, b_stride_));
     Ir::Values b;
-    for (int vector = 0; vector < shape_.vectors; ++vector)
+    for (int vector = 0; vector < shape_.vectors; ++vector) {
       b.push_back(load_vector(b_row, vector, tail));
+      // The rows of b are too short and too many for the processor to fetch them ahead by itself.
+      constexpr int64_t kBytesAhead = 2048;
+      if (shape_.rows <= kRowsThatWaitForMemory) {
+        ir_.prefetch_for_reading(
+            ir_.address(b_row, ir_.word(vector * lanes_ * bytes_ + kBytesAhead)));
+      }
+    }
     const LLVMValueRef offset = ir_.mul(k, ir_.word(bytes_));
     Ir::Values updated = sums;
     for (int row = 0; row < shape_.rows; ++row) {
