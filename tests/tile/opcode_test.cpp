@@ -139,5 +139,39 @@ TEST(Sources, IotaAndRandom) {
   expect_compiled_as_interpreted(c, "random");
 }
 
+// A vector's positions are compared with one number a row in 32 bits, however far away it is.
+TEST(Sources, ComparesPositionsWithNumbers) {
+  constexpr std::array kComparisons = {Opcode::Equal,     Opcode::NotEqual, Opcode::Less,
+                                       Opcode::LessEqual, Opcode::Greater,  Opcode::GreaterEqual};
+  for (const Reduction reduction : {Reduction::None, Reduction::Rows, Reduction::Columns}) {
+    Builder b("positions", 1, reduction, reduction == Reduction::Columns ? 1 : 0);
+    const ValueId given = b.scalar(b.scalar_parameter(DType::Int64)), row = b.iota(0);
+    for (const ValueId number : {given, row}) {
+      for (const Opcode opcode : kComparisons) {
+        for (const bool swapped : {false, true}) {
+          const ValueId position = b.iota(1);
+          const ValueId is =
+              swapped ? b.apply(opcode, number, position) : b.apply(opcode, position, number);
+          if (reduction == Reduction::None) {
+            b.store_output(is);
+          } else {
+            const ValueId count = b.apply(Opcode::ReduceSum, b.cast(is, DType::Int32));
+            b.store_output(count,
+                           reduction == Reduction::Rows ? VectorStride::Zero : VectorStride::Unit);
+          }
+        }
+      }
+    }
+    Case c(std::move(b).finish(), {40, 37});
+    constexpr auto kLeast = std::numeric_limits<int64_t>::min();
+    for (const int64_t number : {int64_t{-1}, int64_t{0}, int64_t{15}, int64_t{16}, int64_t{36},
+                                 int64_t{37}, int64_t{1} << 32, (int64_t{1} << 32) + 3,
+                                 -(int64_t{1} << 32) + 3, kLeast, kLeast + 20, ~kLeast}) {
+      c.scalars = {static_cast<uint64_t>(number)};
+      expect_compiled_as_interpreted(c, std::to_string(number));
+    }
+  }
+}
+
 }  // namespace
 }  // namespace lamella::tile

@@ -185,6 +185,61 @@ TEST(Rows, CrossEntropyOfEveryLength) {
   }
 }
 
+// A sum over what is 0 but at one position is that element, wherever the position lies: within the
+// row, in front of it, behind it.
+Program picking(DType dtype) {
+  Builder b("picking " + std::string(name(dtype)), 1, Reduction::Rows);
+  const ValueId position = b.apply(Opcode::Sub, b.iota(0), b.integer_constant(DType::Int64, 3));
+  const ValueId x = b.load_input(dtype), zero = b.constant(dtype, 0);
+  const ValueId largest = b.apply(Opcode::ReduceMax, x);
+  const ValueId below = b.apply(Opcode::Sub, x, largest);
+  // Worth keeping for later passes where there is one.
+  const ValueId curved = is_float(dtype) ? b.apply(Opcode::Exp, below) : below;
+  const ValueId total = b.apply(Opcode::ReduceSum, curved);
+  const ValueId here = b.apply(Opcode::Equal, b.iota(1), position);
+  const auto pick = [&](ValueId of) {
+    const ValueId sum = b.apply(Opcode::ReduceSum, b.select(here, of, zero));
+    b.store_output(sum, VectorStride::Zero);
+    return sum;
+  };
+  pick(x);
+  const ValueId picked = pick(below);
+  pick(curved);
+  pick(b.apply(Opcode::Mul, curved, total));
+  pick(largest);
+  b.store_output(
+      b.select(here, zero, b.apply(Opcode::Add, b.apply(Opcode::Mul, x, picked), total)));
+  return std::move(b).finish();
+}
+
+TEST(Rows, PicksOneElement) {
+  for (const DType dtype : kComputeDTypes) {
+    if (dtype == DType::Bool) continue;
+    for (const int64_t n : {0, 1, 2, 15, 16, 17, 63, 64, 130, 5000}) {
+      for (const Fill fill : {Fill::Ordinary, Fill::Special}) {
+        expect_compiled_as_interpreted(Case(picking(dtype), {24, n}, fill), of_size(n));
+      }
+    }
+  }
+}
+
+TEST(Rows, PicksBeforeItWritesInPlace) {
+  const Program program = picking(DType::Float32);
+  const size_t last = program.buffers.size() - 1;
+  const Case c(program, {24, 20});
+  const std::vector<Array> expected = c.interpreted();
+  std::vector<Array> arrays = c.make_arrays();
+  Launch launch = {.extents = {24, 20}};
+  for (size_t i = 0; i < arrays.size(); ++i) {
+    const bool of_rows = program.buffers[i].vector_stride == VectorStride::Zero;
+    launch.buffers.push_back({arrays[i].bytes.data(), {of_rows ? 1 : 20, of_rows ? 0 : 1}});
+  }
+  launch.buffers[last].data = launch.buffers[0].data;
+  run_kernel(*compile(program, native_instruction_set()), launch);
+  for (size_t i = 1; i < last; ++i) expect_same(arrays[i], expected[i], of_size(20));
+  expect_same(arrays[0], expected[last], "in place");
+}
+
 TEST(Rows, NoRowsAtAll) {
   expect_compiled_as_interpreted(Case(softmax(), {0, 10}), "no rows");
   expect_compiled_as_interpreted(Case(softmax(DType::Float32, 2), {0, 3, 10}), "no rows");

@@ -115,8 +115,33 @@ void BodyEmitter::emit_element_value(int32_t i, const PieceFrame& frame,
   } else if (instruction.opcode == Opcode::Iota) {
     value.computed = ir_.add(ir_.splat(frame.position), ir_.lane_numbers(ir_.i64));
   } else {
-    value = emit(i, values, true);
+    value = emit_position_test(i, frame.position);
+    if (!value) value = emit(i, values, true);
   }
+}
+
+Value BodyEmitter::emit_position_test(int32_t i, LLVMValueRef position) {
+  const Instruction& instruction = at(i);
+  const auto is_position = [&](int32_t operand) {
+    return at(operand).opcode == Opcode::Iota && place(operand) >= Place::Column;
+  };
+  const auto [a, b, _] = instruction.operands;
+  if (info(instruction.opcode).form != OpcodeForm::Predicate || b < 0) return {};
+  if (is_position(a) == is_position(b)) return {};
+  const int32_t other = is_position(a) ? b : a;
+  if (place(other) >= Place::Column) return {};
+  // Positions are below 2^63 - kLanes, so that a number just outside the piece on either side
+  // compares with all its lanes as any number further out does; the difference fits 32 bits.
+  const LLVMValueRef number = scalar(other);
+  const LLVMValueRef before = ir_.sub(position, ir_.word(1));
+  const LLVMValueRef after = ir_.add(position, ir_.word(kLanes));
+  const LLVMValueRef near =
+      ir_.intrinsic("llvm.smin", {ir_.intrinsic("llvm.smax", {number, before}), after});
+  const LLVMValueRef lane = ir_.convert(LLVMTrunc, ir_.sub(near, position), ir_.i32);
+  const LLVMValueRef lanes = ir_.lane_numbers(ir_.i32), wanted = ir_.splat(lane);
+  const bool first = is_position(a);
+  return {.computed = emit_comparison(ir_, instruction.opcode, DType::Int64, first ? lanes : wanted,
+                                      first ? wanted : lanes)};
 }
 
 LLVMValueRef BodyEmitter::element(int32_t i, const std::vector<Value>& values) {

@@ -42,6 +42,8 @@ class BodyEmitter {
   // A reduction's finished result, a scalar of a row.
   void set_row_value(int32_t i, const Value& value);
 
+  // The computed form of a value of uniform or row place.
+  LLVMValueRef scalar(int32_t i) const { return scalars_[static_cast<size_t>(i)].computed; }
   // The computed form of a value as a vector, whatever its place.
   LLVMValueRef element(int32_t i, const std::vector<Value>& values);
 
@@ -49,6 +51,8 @@ class BodyEmitter {
   LLVMValueRef argument(int index);
   Value emit(int32_t i, std::vector<Value>& values, bool as_vector);
   Value operand(int32_t i, const std::vector<Value>& values, bool as_vector) const;
+  // A comparison of the lanes' positions with one number, or nothing if the instruction is none.
+  Value emit_position_test(int32_t i, LLVMValueRef position);
 
   Ir& ir_;
   const Program& program_;

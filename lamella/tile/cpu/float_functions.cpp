@@ -10,8 +10,24 @@
 
 namespace lamella::tile {
 
+namespace {
+
+// One instruction that tells zeros by their sign, but prefers a number to NaN.
+LLVMValueRef emit_range(Ir& ir, Extremum which, LLVMValueRef a, LLVMValueRef b) {
+  constexpr int64_t kSignOfResult = 4, kMaximum = 1, kRoundAsSet = 4;
+  const int64_t choice = kSignOfResult + (which == Extremum::Maximum ? kMaximum : 0);
+  return ir.intrinsic("llvm.x86.avx512.mask.range.ps.512", {},
+                      {a, b, ir.integer(ir.i32, choice), a, ir.integer(ir.i16, -1),
+                       ir.integer(ir.i32, kRoundAsSet)});
+}
+
+}  // namespace
+
 LLVMValueRef emit_extremum(Ir& ir, Extremum which, DType dtype, LLVMValueRef a, LLVMValueRef b) {
   const bool minimum = which == Extremum::Minimum;
+  if (ir.set() == InstructionSet::Avx512 && LLVMTypeOf(a) == Ir::vector(ir.f32)) {
+    return ir.select(ir.fcmp(LLVMRealUNO, a, b), ir.fadd(a, b), emit_range(ir, which, a, b));
+  }
   // LLVM 19 moves the intrinsic to half precision, where its code for x86 misses NaN.
   if (dtype != DType::Float16) {
     return ir.intrinsic(minimum ? "llvm.minimum" : "llvm.maximum", {a, b});

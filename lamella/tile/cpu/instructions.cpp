@@ -35,12 +35,6 @@ Predicates predicates(Opcode opcode) {
   }
 }
 
-LLVMValueRef emit_comparison(Ir& ir, Opcode opcode, DType dtype, LLVMValueRef a, LLVMValueRef b) {
-  const Predicates choice = predicates(opcode);
-  if (is_float(dtype)) return ir.fcmp(choice.real, a, b);
-  return ir.icmp(is_unsigned(dtype) ? choice.is_unsigned : choice.is_signed, a, b);
-}
-
 LLVMValueRef emit_float_test(Ir& ir, Opcode opcode, LLVMValueRef a) {
   if (opcode == Opcode::IsNan) return ir.fcmp(LLVMRealUNO, a, a);
   const LLVMValueRef magnitude = ir.intrinsic("llvm.fabs", {a});
@@ -169,6 +163,12 @@ LLVMValueRef emit_integer(Ir& ir, const Instruction& instruction, LLVMValueRef a
 }
 
 }  // namespace
+
+LLVMValueRef emit_comparison(Ir& ir, Opcode opcode, DType dtype, LLVMValueRef a, LLVMValueRef b) {
+  const Predicates choice = predicates(opcode);
+  if (is_float(dtype)) return ir.fcmp(choice.real, a, b);
+  return ir.icmp(is_unsigned(dtype) ? choice.is_unsigned : choice.is_signed, a, b);
+}
 
 Value emit_instruction(Ir& ir, const Instruction& instruction, std::span<const Operand> operands) {
   const auto operand = [&](size_t i) {

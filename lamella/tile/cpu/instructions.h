@@ -18,6 +18,9 @@ struct Operand {
 // are all scalars or all vectors.
 Value emit_instruction(Ir& ir, const Instruction& instruction, std::span<const Operand> operands);
 
+// The bool (vector) of a comparison of two values of a dtype, both in its compute type.
+LLVMValueRef emit_comparison(Ir& ir, Opcode opcode, DType dtype, LLVMValueRef a, LLVMValueRef b);
+
 Value emit_constant(Ir& ir, const Instruction& instruction);
 
 // The four words of Philox4x32-10 for int64 operands.

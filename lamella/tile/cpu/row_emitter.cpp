@@ -119,15 +119,37 @@ class RowEmitter {
   void emit_row(RowWalk& walk) {
     stand_at(walk);
     emit_row_values(0);
-    for (size_t pass = 0; pass < schedule_.passes.size(); ++pass) {
-      if (schedule_.passes[pass].reductions.empty()) {
-        emit_elementwise_pass(schedule_.passes[pass], pass);
-      } else {
-        emit_reducing_pass(schedule_.passes[pass], pass);
+    for (size_t number = 0; number < schedule_.passes.size(); ++number) {
+      const RowPass& pass = schedule_.passes[number];
+      for (const Pick& pick : pass.picks) emit_pick(pick, number);
+      if (!pass.reductions.empty()) {
+        emit_reducing_pass(pass, number);
+      } else if (!pass.stores.empty()) {
+        emit_elementwise_pass(pass, number);
       }
-      emit_row_values(static_cast<int>(pass) + 1);
+      emit_row_values(static_cast<int>(number) + 1);
     }
     store_row_values();
+  }
+
+  void emit_pick(const Pick& pick, size_t number) {
+    const Instruction& sum = at(pick.sum);
+    const LLVMValueRef position = body_->scalar(pick.position);
+    const LLVMValueRef none = empty_reduction(ir_, sum.opcode, sum.dtype);
+    const Ir::Values picked = ir_.if_then(ir_.icmp(LLVMIntULT, position, length_), {none}, [&] {
+      const PieceFrame frame = {
+          .addresses = addresses_, .position = position, .tail = make_tail(ir_, ir_.word(1))};
+      const std::vector<Value> values = evaluate(pick.evaluated, number, frame);
+      return Ir::Values{ir_.extract(body_->element(pick.value, values), 0)};
+    });
+    LLVMValueRef result = picked[0];
+    if (is_float(sum.dtype)) {
+      // The others are zeros, which turn -0 into 0.
+      const LLVMTypeRef type = LLVMTypeOf(result);
+      const LLVMValueRef alone = ir_.icmp(LLVMIntEQ, length_, ir_.word(1));
+      result = ir_.fadd(result, ir_.select(alone, ir_.real(type, -0.0), ir_.real(type, 0)));
+    }
+    body_->set_row_value(pick.sum, rounded(ir_, sum.dtype, result));
   }
 
   // Blocks of rows, piece by piece of the block: what is not adjacent along the rows is likely to
@@ -208,21 +230,27 @@ class RowEmitter {
     return ir_.address(ir_.parameter(5), ir_.add(start, offset));
   }
 
-  // Evaluates one piece of a pass; gives each reduction's operand.
-  Ir::Values emit_piece(const RowPass& pass, size_t number, LLVMValueRef position,
-                        const Tail& tail) {
-    const PieceFrame frame = {.addresses = addresses_, .position = position, .tail = tail};
+  // Element values of one piece in a pass.
+  std::vector<Value> evaluate(const std::vector<int32_t>& wanted, size_t number,
+                              const PieceFrame& frame) {
     std::vector<Value> values(program_.body.size());
-    for (const int32_t i : pass.evaluated) {
+    for (const int32_t i : wanted) {
       if (is_kept_before(i, number)) {
-        const LLVMTypeRef type = Ir::vector(storage_type(ir_, at(i).dtype));
+        const LLVMValueRef address = kept_address(i, frame.position);
         values[static_cast<size_t>(i)] = {
-            .stored = ir_.load(type, kept_address(i, position),
-                               static_cast<unsigned>(size_of(at(i).dtype)))};
+            .stored = load_piece(ir_, storage_type(ir_, at(i).dtype), address, frame.tail)};
       } else {
         body_->emit_element_value(i, frame, values);
       }
     }
+    return values;
+  }
+
+  // Evaluates one piece of a pass; gives each reduction's operand.
+  Ir::Values emit_piece(const RowPass& pass, size_t number, LLVMValueRef position,
+                        const Tail& tail) {
+    const PieceFrame frame = {.addresses = addresses_, .position = position, .tail = tail};
+    std::vector<Value> values = evaluate(pass.evaluated, number, frame);
     if (number == 1) prefetch_next_row(position);
     if (program_.reduction == Reduction::None && pieces_per_turn(pass) < kPieces) {
       prefetch_ahead(pass, position);

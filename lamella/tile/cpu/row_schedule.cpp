@@ -3,6 +3,8 @@
 #include "lamella/tile/cpu/row_schedule.h"
 
 #include <algorithm>
+#include <cmath>
+#include <optional>
 
 #include "lamella/tile/opcode.h"
 
@@ -20,8 +22,18 @@ class Scheduler {
     schedule_.places = places(program_);
     find_levels();
     place_reductions_and_stores();
+    // Chunks of a row that is reduced once are shared out, and none of them is the whole row.
+    if (schedule_.passes.size() > 1) find_picks();
     choose_kept();
-    for (size_t pass = 0; pass < schedule_.passes.size(); ++pass) list_evaluated(pass);
+    for (size_t pass = 0; pass < schedule_.passes.size(); ++pass) {
+      RowPass& now = schedule_.passes[pass];
+      now.evaluated = evaluated(marked(pass), pass);
+      for (Pick& pick : now.picks) {
+        std::vector<char> wanted(program_.body.size(), 0);
+        mark(pick.value, pass, wanted);
+        pick.evaluated = evaluated(wanted, pass);
+      }
+    }
     return std::move(schedule_);
   }
 
@@ -67,6 +79,33 @@ class Scheduler {
       // All element stores are in the last pass: a store must not precede a later pass's load of a
       // buffer that is the same memory.
       if (is_element_store(i)) schedule_.passes.back().stores.push_back(i);
+    }
+  }
+
+  std::optional<Pick> as_pick(int32_t sum) const {
+    if (at(sum).opcode != Opcode::ReduceSum) return std::nullopt;
+    const Instruction& choice = at(at(sum).operands[0]);
+    if (choice.opcode != Opcode::Select) return std::nullopt;
+    const Instruction &test = at(choice.operands[0]), &other = at(choice.operands[2]);
+    const bool is_zero = other.opcode == Opcode::Constant && other.immediate == 0 &&
+                         !std::signbit(other.immediate) && other.immediate_integer == 0;
+    if (!is_zero || test.opcode != Opcode::Equal) return std::nullopt;
+    for (const bool swapped : {false, true}) {
+      const int32_t number = test.operands[swapped ? 1 : 0],
+                    at_row = test.operands[swapped ? 0 : 1];
+      if (at(number).opcode == Opcode::Iota && is_element(number) && !is_element(at_row)) {
+        return Pick{.sum = sum, .value = choice.operands[1], .position = at_row, .evaluated = {}};
+      }
+    }
+    return std::nullopt;
+  }
+  void find_picks() {
+    for (RowPass& pass : schedule_.passes) {
+      std::erase_if(pass.reductions, [&](int32_t reduction) {
+        const std::optional<Pick> pick = as_pick(reduction);
+        if (pick) pass.picks.push_back(*pick);
+        return pick.has_value();
+      });
     }
   }
 
@@ -127,18 +166,18 @@ class Scheduler {
     schedule_.passes[static_cast<size_t>(home_[index])].kept.push_back(value);
   }
 
-  void list_evaluated(size_t pass) {
-    const std::vector<char> wanted = marked(pass);
-    std::vector<int32_t>& evaluated = schedule_.passes[pass].evaluated;
+  // What is wanted, loads first.
+  std::vector<int32_t> evaluated(const std::vector<char>& wanted, size_t pass) const {
+    std::vector<int32_t> result;
     const auto is_load = [&](int32_t i) {
       return at(i).opcode == Opcode::Load || is_kept_before(i, pass);
     };
-    for (int32_t i = 0; i < size(); ++i) {
-      if (wanted[static_cast<size_t>(i)] && is_load(i)) evaluated.push_back(i);
+    for (const bool loads : {true, false}) {
+      for (int32_t i = 0; i < size(); ++i) {
+        if (wanted[static_cast<size_t>(i)] && is_load(i) == loads) result.push_back(i);
+      }
     }
-    for (int32_t i = 0; i < size(); ++i) {
-      if (wanted[static_cast<size_t>(i)] && !is_load(i)) evaluated.push_back(i);
-    }
+    return result;
   }
 
   const Program& program_;

@@ -9,7 +9,16 @@
 
 namespace lamella::tile {
 
+// The sum of what is 0 but for the element at one position: that element.
+struct Pick {
+  int32_t sum;
+  int32_t value;                   // whose element it is
+  int32_t position;                // a value of the row
+  std::vector<int32_t> evaluated;  // as in RowPass
+};
+
 struct RowPass {
+  std::vector<Pick> picks;          // before all else: a store may write what they read
   std::vector<int32_t> reductions;  // finished by this pass
   std::vector<int32_t> stores;      // of elements, done in this pass
   std::vector<int32_t> kept;        // values written to a row of scratch memory for later passes
