@@ -26,6 +26,9 @@ class LAMELLA_API Region final : public AttributeObject {
 
   Hash128 identity() const override { return identity_; }
   Hash128 identity_without_sizes() const override { return structure_; }
+  bool means_the_same(const AttributeObject& other) const override {
+    return identity_ == other.identity();
+  }
   std::span<const int64_t> sizes() const override { return sizes_; }
   Ref<AttributeObject> with_sizes(std::span<const Dim> sizes) const override;
   std::string description() const override;

@@ -186,6 +186,7 @@ void Tracer::called(HostFunction function, std::span<const Ref<Value>> given,
 
 bool Tracer::kept_made(std::span<const Tensor> results) const {
   return std::ranges::any_of(made_here_, [&](const Storage* storage) {
+    if (storage->is_traced()) return false;  // a loop's gradient keeps what its body was made of
     const size_t references = own_references(storage, results);
     return references == 0 || storage->reference_count() > references;
   });
@@ -262,8 +263,17 @@ bool same_constant(const Ref<Value>& a, const Ref<Value>& b) {
           std::memcmp(left.data(), right.data(), static_cast<size_t>(left.size)) == 0);
 }
 
+bool same_attribute(const AttributeValue& a, const AttributeValue& b) {
+  const auto* object = std::get_if<Ref<AttributeObject>>(&a);
+  const auto* other = std::get_if<Ref<AttributeObject>>(&b);
+  if (object == nullptr || other == nullptr || !*object || !*other) return a == b;
+  return (*object)->means_the_same(**other);
+}
+
 bool same_attributes(const Ref<const Attributes>& a, const Ref<const Attributes>& b) {
-  return a.get() == b.get() || (a && b && *a == *b);
+  if (a.get() == b.get()) return true;
+  return a && b && a->digest() == b->digest() &&
+         std::ranges::equal(a->values(), b->values(), same_attribute);
 }
 
 }  // namespace

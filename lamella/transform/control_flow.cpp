@@ -314,6 +314,13 @@ class ScanGradient final : public CustomGradientRule {
   ScanGradient(std::shared_ptr<ScanTrace> traced, int64_t length, Direction direction)
       : traced_(std::move(traced)), length_(length), direction_(direction) {}
 
+  // The body it was made from is an attribute beside it.
+  bool means_the_same(const AttributeObject& other) const override {
+    const auto* scan = dynamic_cast<const ScanGradient*>(&other);
+    return scan != nullptr && kept() == scan->kept() && length_ == scan->length_ &&
+           direction_ == scan->direction_;
+  }
+
   Residuals kept() const { return traced_->kept; }
 
   void apply(VjpCall& call) const override {
@@ -545,6 +552,11 @@ class BranchGradient final : public CustomGradientRule {
   BranchGradient(Recorded then, Recorded otherwise, SharedCapture captured)
       : then_(std::move(then)), otherwise_(std::move(otherwise)), captured_(std::move(captured)) {}
 
+  // The branches are attributes beside it.
+  bool means_the_same(const AttributeObject& other) const override {
+    return dynamic_cast<const BranchGradient*>(&other) != nullptr;
+  }
+
   void apply(VjpCall& call) const override {
     Tensors outside, wrt;
     std::vector<size_t> places;
@@ -588,6 +600,11 @@ class WhileGradient final : public CustomGradientRule {
  public:
   WhileGradient(Recorded body, Ref<Region> region, SharedCapture captured)
       : body_(std::move(body)), region_(std::move(region)), captured_(std::move(captured)) {}
+
+  // The body is an attribute beside it.
+  bool means_the_same(const AttributeObject& other) const override {
+    return dynamic_cast<const WhileGradient*>(&other) != nullptr;
+  }
 
   void apply(VjpCall& call) const override {
     const size_t carried = body_.carried.size(), captured = captured_.values.size();

@@ -12,6 +12,7 @@
 #include "lamella/ops/random.h"
 #include "lamella/ops/tensor_operators.h"
 #include "lamella/optim/adam.h"
+#include "lamella/transform/control_flow.h"
 #include "lamella/transform/grad.h"
 
 namespace lamella::nn {
@@ -151,6 +152,55 @@ TEST(Jit, WhatIsWrittenAndReturnedOrLetGoIsNotKept) {
     EXPECT_THAT(jit({floats({1})})[0].to_vector<float>(), ElementsAre(4));
   }
   EXPECT_EQ(counted.calls, 2);
+}
+
+// Regions and gradient rules are made anew at each call; they are compared by what they mean.
+TEST(Jit, LoopsAndBranchesWithGradientsAreRepeated) {
+  const Tensor weight = floats({0.5F, -0.25F});
+  const auto loss = [](const Tensor& x, const Tensor& w) {
+    const auto turn = [&](const Tensors& state, const Tensors&) {
+      return ScanResult{.carried = {ops::tanh(state[0] * w)}, .stacked = {}};
+    };
+    const Tensor scanned = scan(turn, {x}, {}, {.length = 5}).carried[0];
+    const Tensor turned =
+        while_loop([](const Tensors& s) { return ops::less(s[1], 3.0); },
+                   [&](const Tensors& s) { return Tensors{s[0] * w, s[1] + 1.0}; },
+                   {scanned, Tensor::scalar(DType::Float32, 0)})[0];
+    return ops::sum(cond(
+        ops::greater(ops::sum(x), 0.0), [&] { return Tensors{turned * 2.0}; },
+        [&] { return Tensors{turned * w}; })[0]);
+  };
+  Counted counted{.function = [&](const Tensors& x) {
+    const Tensors wrt = {x[0], weight};
+    const auto found = value_and_grad([&] { return std::vector{loss(x[0], weight)}; }, wrt);
+    return Tensors{found.values[0], found.gradients[0], found.gradients[1]};
+  }};
+  Jit jit = counted.jit();
+  for (const float sign : {1.0F, -1.0F, 1.0F, -1.0F, 1.0F}) {
+    const Tensors x = {floats({0.75F * sign, 0.5F})};
+    const Tensors results = jit(x), expected = counted.function(x);
+    for (size_t i = 0; i < expected.size(); ++i) {
+      EXPECT_EQ(results[i].to_vector<float>(), expected[i].to_vector<float>());
+    }
+  }
+  EXPECT_EQ(counted.calls, 2);
+  EXPECT_EQ(jit.reason(), "");
+}
+
+TEST(Jit, LoopsThatDifferAreNotRepeated) {
+  double factor = 0;
+  Counted counted{.function = [&](const Tensors& x) {
+    factor += 1;
+    const auto turn = [&](const Tensors& state, const Tensors&) {
+      return ScanResult{.carried = {state[0] * factor}, .stacked = {}};
+    };
+    return scan(turn, {x[0]}, {}, {.length = 2}).carried;
+  }};
+  Jit jit = counted.jit();
+  for (int i = 1; i <= 5; ++i) {
+    EXPECT_THAT(jit({floats({1})})[0].to_vector<float>(), ElementsAre(static_cast<float>(i * i)));
+  }
+  EXPECT_EQ(counted.calls, 5);
 }
 
 TEST(Jit, WhatTheFirstCallSetsUpIsKept) {
