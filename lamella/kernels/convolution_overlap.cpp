@@ -140,9 +140,8 @@ class OverlapGradient {
     arrange_weights(problem_, geometry_, weight, arranged);
     auto* memory = static_cast<char*>(parts.rest().data);
     const int64_t each = thread_bytes();
-    const int64_t grain = (problem_.batch + thread_count() - 1) / thread_count();
-    parallel_for(problem_.batch, grain, [&](int64_t begin, int64_t end) {
-      char* own = memory + begin / grain * each;
+    parallel_for_threads(problem_.batch, 1, [&](int64_t begin, int64_t end, int64_t thread) {
+      char* own = memory + thread * each;
       const Workplace place = {.products = reinterpret_cast<float*>(own),
                                .image = reinterpret_cast<float*>(own + product_bytes()),
                                .matmul = {own + product_bytes() + image_bytes(), matmul_bytes()}};
