@@ -7,7 +7,7 @@ as `mindspore`, and so does `import lamella.alias`.
 
 import os
 
-from lamella import _native
+from lamella import _environment, _native  # noqa: F401 (what is set first, _native's loading reads)
 from lamella._native import (
     Tensor,
     call,

@@ -3,6 +3,7 @@
 import ast
 import importlib
 import inspect
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -18,6 +19,20 @@ GENERATED = [
     "lamella.mindspore.mint._functions", "lamella.mindspore.mint.nn._functions",
     "lamella.mindspore.numpy._functions", "lamella._tensor_methods",
 ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("given", "turns"),
+    [({}, "20000"), ({"GOMP_SPINCOUNT": "7"}, "7"), ({"OMP_WAIT_POLICY": "active"}, "None")],
+)
+def test_waiting_threads_leave_the_processor_to_others_unless_told(given, turns):
+    unset = ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY")
+    environment = {name: value for name, value in os.environ.items() if name not in unset}
+    result = subprocess.run(
+        [sys.executable, "-c", "import lamella, os; print(os.environ.get('GOMP_SPINCOUNT'))"],
+        capture_output=True, text=True, check=True, env=environment | given,
+    )  # fmt: skip
+    assert result.stdout.strip() == turns
 
 
 def test_info_says_what_this_build_is(capsys):
