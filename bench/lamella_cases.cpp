@@ -139,11 +139,11 @@ Call copy(int64_t bytes) {
   const auto from = std::make_shared<std::vector<std::byte>>(half, std::byte{1});
   const auto to = std::make_shared<std::vector<std::byte>>(half);
   return [=] {
-    constexpr size_t kPart = size_t{1} << 20;
-    const auto parts = static_cast<int64_t>((half + kPart - 1) / kPart);
-    parallel_for(parts, 1, [&](int64_t begin, int64_t end) {
-      const size_t first = static_cast<size_t>(begin) * kPart;
-      const size_t last = std::min(half, static_cast<size_t>(end) * kPart);
+    // One call a thread: memcpy goes past the caches only if it is given enough at a time.
+    const auto threads = static_cast<size_t>(thread_count());
+    parallel_for(thread_count(), 1, [&](int64_t begin, int64_t end) {
+      const size_t first = half * static_cast<size_t>(begin) / threads;
+      const size_t last = half * static_cast<size_t>(end) / threads;
       std::memcpy(to->data() + first, from->data() + first, last - first);
     });
   };

@@ -79,6 +79,10 @@ class Side:
             env=environment(threads),
         )
 
+    def wait_until_started(self) -> None:
+        """Others neither measure nor start up beside a side that still does."""
+        assert self.measure("no such case") is None
+
     def measure(self, case: str) -> float | None:
         """Milliseconds a call, or None where this side does not have the case."""
         # The threads of the side before spin a while for more work, and would take its processor.
@@ -107,8 +111,7 @@ def running(commands: Commands, threads: int = THREADS) -> Iterator[dict[str, Si
         for name, command in commands.items():
             sides[name] = Side(command, threads)
             stack.callback(sides[name].close)
-            # Started up, before others measure or start up beside it.
-            sides[name].measure("no case: an answer as soon as there can be one")
+            sides[name].wait_until_started()
         yield sides
 
 

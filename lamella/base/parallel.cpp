@@ -70,7 +70,7 @@ class Shares {
 
  private:
   static constexpr int64_t kMostShares = 64;  // further threads only take from others
-  static constexpr int64_t kPieces = 8;       // of a share: what is left at the end is a 16th
+  static constexpr int64_t kPieces = 8;       // of a share
 
   struct BlockRange {
     int64_t begin, end;
@@ -136,17 +136,17 @@ void set_thread_count(int count) {
 }
 
 void parallel_for(int64_t count, int64_t grain, FunctionRef<void(int64_t, int64_t)> body) {
-  parallel_for_threads(count, grain,
-                       [&](int64_t begin, int64_t end, int64_t) { body(begin, end); });
+  parallel_for_threads(
+      count, grain, [&](int64_t begin, int64_t end, int64_t) { body(begin, end); }, thread_count());
 }
 
-void parallel_for_threads(int64_t count, int64_t grain, Body body) {
+void parallel_for_threads(int64_t count, int64_t grain, Body body, int64_t most_threads) {
   if (count <= 0) return;
   grain = std::max<int64_t>(grain, 1);
   const int64_t blocks = (count + grain - 1) / grain;
   if (blocks == 1 || inside_parallel_loop) return body(0, count, 0);
-  const int64_t threads = std::min<int64_t>(thread_count(), blocks);
-  if (threads == 1) return body(0, count, 0);
+  const int64_t threads = std::min({int64_t{thread_count()}, blocks, most_threads});
+  if (threads <= 1) return body(0, count, 0);
   Shares shares(count, grain, threads, body);
 #ifdef LAMELLA_PARALLEL_OPENMP
   // The runtime may grant fewer threads than asked for; those do all the work.

@@ -23,11 +23,11 @@ LAMELLA_API void set_thread_count(int count);
 LAMELLA_API void parallel_for(int64_t count, int64_t grain,
                               FunctionRef<void(int64_t begin, int64_t end)> body);
 
-// The same for bodies with memory for each thread: `thread` is in [0, thread_count()), and of two
-// calls at once each has another.
+// The same by at most `most_threads`, for bodies with memory for each thread: `thread` is below
+// their number, and of two calls at once each has another.
 LAMELLA_API void parallel_for_threads(
     int64_t count, int64_t grain,
-    FunctionRef<void(int64_t begin, int64_t end, int64_t thread)> body);
+    FunctionRef<void(int64_t begin, int64_t end, int64_t thread)> body, int64_t most_threads);
 
 // Makes a library that runs its own OpenMP regions use thread_count() threads when called by this
 // thread. Returns the number it will use: 1 inside a parallel loop.

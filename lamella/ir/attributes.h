@@ -23,7 +23,7 @@ class LAMELLA_API AttributeObject : public RefCounted<AttributeObject> {
   // sizes.
   virtual Hash128 identity() const = 0;
   virtual Hash128 identity_without_sizes() const { return identity(); }
-  // Whether an operation with the other one in its place is the same, if its other attributes are.
+  // Whether an operation stays the same with the other in its place and all else as it is.
   virtual bool means_the_same(const AttributeObject& other) const { return this == &other; }
   // The sizes it holds, in a fixed order, and the same object with others in their place.
   virtual std::span<const int64_t> sizes() const { return {}; }

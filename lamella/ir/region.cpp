@@ -124,6 +124,27 @@ thread_local std::vector<Tensor> turns_of_thread;
 
 }  // namespace
 
+bool mean_the_same(const Ref<const Attributes>& a, const Ref<const Attributes>& b) {
+  const auto same_value = [](const AttributeValue& x, const AttributeValue& y) {
+    const auto* object = std::get_if<Ref<AttributeObject>>(&x);
+    const auto* other = std::get_if<Ref<AttributeObject>>(&y);
+    if (object == nullptr || other == nullptr || !*object || !*other) return x == y;
+    return (*object)->means_the_same(**other);
+  };
+  if (a.get() == b.get()) return true;
+  return a && b && a->digest() == b->digest() &&
+         std::ranges::equal(a->values(), b->values(), same_value);
+}
+
+// The identity says all but what gradient rules do.
+bool Region::means_the_same(const AttributeObject& other) const {
+  const auto* region = dynamic_cast<const Region*>(&other);
+  return region != nullptr && identity_ == region->identity_ &&
+         std::ranges::equal(graph_.nodes, region->graph_.nodes, [](const auto& a, const auto& b) {
+           return mean_the_same(a->attributes_ref(), b->attributes_ref());
+         });
+}
+
 Region::Region(Graph graph) : graph_(std::move(graph)) {
   RegionKey key = key_of(graph_);
   if (key.concrete) sizes_ = std::move(key.sizes);
@@ -203,15 +224,30 @@ void RegionTrace::close() {
 }
 
 void RegionTrace::forget_captured() {
-  PointerMap<Value, Ref<Value>> kept(known_.size());
+  for (Ref<Value>& value : captured_) value.reset();
+  find_known();
+}
+
+void RegionTrace::cut_back(const Mark& mark) {
+  inputs_.resize(mark.inputs);
+  captured_.resize(mark.captured);
+  captured_inputs_.resize(mark.captured);
+  nodes_.resize(mark.nodes);
+  find_known();
+}
+
+void RegionTrace::find_known() {
+  PointerMap<Value, Ref<Value>> known(known_.size());
   for (const auto* list : {&inputs_, &captured_inputs_}) {
-    for (const Ref<Value>& value : *list) kept[value.get()] = value;
+    for (const Ref<Value>& value : *list) known[value.get()] = value;
+  }
+  for (size_t i = 0; i < captured_.size(); ++i) {
+    if (captured_[i]) known[captured_[i].get()] = captured_inputs_[i];
   }
   for (const Ref<Node>& node : nodes_) {
-    for (const Ref<Value>& result : node->results()) kept[result.get()] = result;
+    for (const Ref<Value>& result : node->results()) known[result.get()] = result;
   }
-  known_ = std::move(kept);
-  for (Ref<Value>& value : captured_) value.reset();
+  known_ = std::move(known);
 }
 
 Tensor RegionTrace::input(const TensorType& type) {

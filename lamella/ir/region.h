@@ -26,9 +26,7 @@ class LAMELLA_API Region final : public AttributeObject {
 
   Hash128 identity() const override { return identity_; }
   Hash128 identity_without_sizes() const override { return structure_; }
-  bool means_the_same(const AttributeObject& other) const override {
-    return identity_ == other.identity();
-  }
+  bool means_the_same(const AttributeObject& other) const override;
   std::span<const int64_t> sizes() const override { return sizes_; }
   Ref<AttributeObject> with_sizes(std::span<const Dim> sizes) const override;
   std::string description() const override;
@@ -40,6 +38,9 @@ class LAMELLA_API Region final : public AttributeObject {
   std::vector<int64_t> sizes_;  // nothing where they are symbols
   Hash128 identity_, structure_;
 };
+
+// Whether operations with these attributes are the same, whatever objects say it.
+LAMELLA_API bool mean_the_same(const Ref<const Attributes>& a, const Ref<const Attributes>& b);
 
 inline const Region& region_of(const Attributes& attributes, size_t index) {
   return static_cast<const Region&>(*attributes.get<Ref<AttributeObject>>(index));
@@ -78,12 +79,19 @@ class LAMELLA_API RegionTrace final : public Recorder {
   Ref<Value> inside(const Ref<Value>& value) override;
   // From now on everything is recorded inside.
   void close();
+  // How much was recorded; `cut_back` takes away what came after.
+  struct Mark {
+    size_t inputs, captured, nodes;
+  };
+  Mark mark() const { return {inputs_.size(), captured_.size(), nodes_.size()}; }
+  void cut_back(const Mark& mark);
   // Lets go of the values of outside read so far, which the node that was made of the trace holds.
   // Their entries in captured() are null from now on.
   void forget_captured();
 
  private:
   bool is_invariant(std::span<Value* const> operands) const;
+  void find_known();
 
   std::string op_;
   Invariants invariants_;

@@ -30,8 +30,6 @@ class LAMELLA_API Storage : public RefCounted<Storage>, public SmallObject<Stora
   const Ref<Value>& current();
   // The type, which no write changes.
   const TensorType& type() const { return value_->type(); }
-  // Whether it is of the body of a loop or branch, where only what is recorded there can use it.
-  bool is_traced() const { return value_->is_traced(); }
   // Runs what is pending, then gives row-major memory that a reader outside may write at any time:
   // the caller pins it. Operations recorded later see what was written; those recorded before do
   // not, because they hold a value of their own. Empty if the value has another layout.

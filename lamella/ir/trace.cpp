@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "lamella/ir/region.h"
 #include "lamella/ir/window.h"
 
 namespace lamella {
@@ -81,7 +82,9 @@ Tracer::~Tracer() {
 
 void Tracer::forget(const Storage& storage) {
   for (Tracer* tracer : {tracer_of_thread, paused_tracer_of_thread}) {
-    if (tracer != nullptr) tracer->made_here_.erase(&storage);
+    if (tracer == nullptr) continue;
+    tracer->made_here_.erase(&storage);
+    tracer->of_bodies_.erase(&storage);
   }
 }
 
@@ -120,6 +123,15 @@ Trace::Place Tracer::place_of(Storage& storage) const {
 
 void Tracer::constant(const Ref<Value>& value) {
   trace_->constants_[new_slot(value)] = value;
+}
+
+void Tracer::created(const Storage& storage, bool in_body) {
+  made_here_.insert(&storage);
+  if (in_body) {
+    of_bodies_.insert(&storage);
+  } else {
+    of_bodies_.erase(&storage);  // of one that another thread destroyed, in the same place
+  }
 }
 
 void Tracer::read(Storage& storage, const Ref<Value>& value) {
@@ -186,7 +198,7 @@ void Tracer::called(HostFunction function, std::span<const Ref<Value>> given,
 
 bool Tracer::kept_made(std::span<const Tensor> results) const {
   return std::ranges::any_of(made_here_, [&](const Storage* storage) {
-    if (storage->is_traced()) return false;  // a loop's gradient keeps what its body was made of
+    if (of_bodies_.contains(storage)) return false;  // a loop's gradient keeps what it is made of
     const size_t references = own_references(storage, results);
     return references == 0 || storage->reference_count() > references;
   });
@@ -263,19 +275,6 @@ bool same_constant(const Ref<Value>& a, const Ref<Value>& b) {
           std::memcmp(left.data(), right.data(), static_cast<size_t>(left.size)) == 0);
 }
 
-bool same_attribute(const AttributeValue& a, const AttributeValue& b) {
-  const auto* object = std::get_if<Ref<AttributeObject>>(&a);
-  const auto* other = std::get_if<Ref<AttributeObject>>(&b);
-  if (object == nullptr || other == nullptr || !*object || !*other) return a == b;
-  return (*object)->means_the_same(**other);
-}
-
-bool same_attributes(const Ref<const Attributes>& a, const Ref<const Attributes>& b) {
-  if (a.get() == b.get()) return true;
-  return a && b && a->digest() == b->digest() &&
-         std::ranges::equal(a->values(), b->values(), same_attribute);
-}
-
 }  // namespace
 
 bool Trace::takes(std::span<const Ref<Storage>> arguments) const {
@@ -289,7 +288,7 @@ bool Trace::same_as(const Trace& other) const {
     return a.kind == b.kind && a.given == b.given && a.results == b.results &&
            a.place.argument == b.place.argument && a.place.storage == b.place.storage &&
            a.operation.op == b.operation.op &&
-           same_attributes(a.operation.attributes, b.operation.attributes) &&
+           mean_the_same(a.operation.attributes, b.operation.attributes) &&
            a.operation.operand_types == b.operation.operand_types;
   };
   return std::ranges::equal(steps_, other.steps_, same_step) &&

@@ -106,7 +106,8 @@ class LAMELLA_API Tracer {
   // ---- What happens ----
 
   void recorded(const Node& node);
-  void created(const Storage& storage) { made_here_.insert(&storage); }
+  // `in_body`: of a loop or branch, where only what is recorded there can use it.
+  void created(const Storage& storage, bool in_body);
   static void destroyed(const Storage& storage) {
     if (running.load(std::memory_order_relaxed) > 0) forget(storage);
   }
@@ -156,6 +157,7 @@ class LAMELLA_API Tracer {
   std::vector<size_t> argument_references_;  // when tracing began
   std::function<SourceLocation()> locate_;
   std::unordered_set<const Storage*> made_here_;  // of those that still exist
+  std::unordered_set<const Storage*> of_bodies_;  // those of them made in a body
   std::unordered_map<const Value*, uint32_t> slots_;
   std::unordered_map<const Value*, const Storage*> read_from_;
   std::vector<Ref<Value>> held_;  // so that no address is used again

@@ -140,13 +140,14 @@ class OverlapGradient {
     arrange_weights(problem_, geometry_, weight, arranged);
     auto* memory = static_cast<char*>(parts.rest().data);
     const int64_t each = thread_bytes();
-    parallel_for_threads(problem_.batch, 1, [&](int64_t begin, int64_t end, int64_t thread) {
+    const auto run_images = [&](int64_t begin, int64_t end, int64_t thread) {
       char* own = memory + thread * each;
       const Workplace place = {.products = reinterpret_cast<float*>(own),
                                .image = reinterpret_cast<float*>(own + product_bytes()),
                                .matmul = {own + product_bytes() + image_bytes(), matmul_bytes()}};
       for (int64_t n = begin; n < end; ++n) run_image(n, weights(arranged), place);
-    });
+    };
+    parallel_for_threads(problem_.batch, 1, run_images, thread_count());
   }
 
  private:

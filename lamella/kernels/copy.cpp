@@ -37,7 +37,9 @@ void copy_rows(CopyLoop loop, T* to, const T* from) {
   const CopyLoop::Strides stride = loop.strides.back();
   constexpr int64_t kGrain = kGrainBytes / static_cast<int64_t>(sizeof(T));
   if (loop.rank() == 1) {
-    parallel_for(row, kGrain, [&](int64_t begin, int64_t end) {
+    // One call a thread: memcpy goes past the caches only if it is given enough at a time.
+    const int64_t share = (row + thread_count() - 1) / thread_count();
+    parallel_for(row, std::max(kGrain, share), [&](int64_t begin, int64_t end) {
       copy_row(to + begin * stride[kTo], stride[kTo], from + begin * stride[kFrom], stride[kFrom],
                end - begin);
     });

@@ -76,9 +76,10 @@ class WindowRow {
         spread_(row_with_room<float>(pictures.row())),
         spread_source_(row_with_room<int32_t>(pictures.row())),
         column_(row_with_room<int32_t>(pictures.row())) {
-    for (int64_t i = 0; i < pictures.row(); ++i) {
-      const int64_t column = i / pictures.channels % pictures.kernel_width;
-      column_[static_cast<size_t>(i)] = static_cast<int32_t>(column);
+    auto at = column_.begin();
+    for (int64_t position = 0; position < pictures.width; ++position) {
+      const auto column = static_cast<int32_t>(position % pictures.kernel_width);
+      at = std::fill_n(at, pictures.channels, column);
     }
   }
 
@@ -178,9 +179,18 @@ std::optional<Pictures> pictures_of(const TensorView& x, const TensorView& y,
                   y.sizes[2], y.sizes[3], options.kernel[0], options.kernel[1]};
 }
 
-// Pictures that one thread takes at a time.
-int64_t grain(const Pictures& pictures) {
-  return std::max<int64_t>(1, 16384 / std::max<int64_t>(1, pictures.height * pictures.row()));
+// Calls body(windows, begin, end) for ranges of the pictures; each thread has one row of windows.
+template <typename Body>
+void for_pictures(const Pictures& pictures, Body body) {
+  const int64_t grain =
+      std::max<int64_t>(1, 16384 / std::max<int64_t>(1, pictures.height * pictures.row()));
+  std::vector<std::optional<WindowRow>> rows(static_cast<size_t>(thread_count()));
+  const auto run = [&](int64_t begin, int64_t end, int64_t thread) {
+    std::optional<WindowRow>& windows = rows[static_cast<size_t>(thread)];
+    if (!windows) windows.emplace(pictures);
+    body(*windows, begin, end);
+  };
+  parallel_for_threads(pictures.count, grain, run, std::ssize(rows));
 }
 
 }  // namespace
@@ -189,8 +199,7 @@ bool max_pool_forward_disjoint(const TensorView& x, const TensorView& y,
                                const PoolingOptions& options) {
   const std::optional<Pictures> pictures = pictures_of(x, y, options);
   if (!pictures || !is_channels_last(y)) return false;
-  parallel_for(pictures->count, grain(*pictures), [&](int64_t begin, int64_t end) {
-    WindowRow windows(*pictures);
+  for_pictures(*pictures, [&](WindowRow& windows, int64_t begin, int64_t end) {
     for (int64_t n = begin; n < end; ++n) {
       const float* rows = x.as<float>() + n * pictures->height * pictures->row();
       float* out = y.as<float>() + n * pictures->out_height * pictures->out_row();
@@ -207,8 +216,7 @@ bool max_pool_gradient_disjoint(const TensorView& x, const TensorView& dy, const
   const std::optional<Pictures> pictures = pictures_of(x, dy, options);
   if (!pictures || !is_channels_last(dx)) return false;
   const int64_t row = pictures->row();
-  parallel_for(pictures->count, grain(*pictures), [&](int64_t begin, int64_t end) {
-    WindowRow windows(*pictures);
+  for_pictures(*pictures, [&](WindowRow& windows, int64_t begin, int64_t end) {
     for (int64_t n = begin; n < end; ++n) {
       const float* rows = x.as<float>() + n * pictures->height * row;
       const float* from = dy.as<float>() + n * dy.strides[0];

@@ -309,16 +309,27 @@ Tensor all_turns(const Tensor& stacked) {
   return ops::flatten(stacked, 0, 1);
 }
 
+// Takes away at its end what was recorded while it lived.
+class TraceCut {
+ public:
+  explicit TraceCut(RegionTrace& trace) : trace_(trace), mark_(trace.mark()) {}
+  ~TraceCut() { trace_.cut_back(mark_); }
+  TraceCut(const TraceCut&) = delete;
+
+ private:
+  RegionTrace& trace_;
+  RegionTrace::Mark mark_;
+};
+
 class ScanGradient final : public CustomGradientRule {
  public:
   ScanGradient(std::shared_ptr<ScanTrace> traced, int64_t length, Direction direction)
       : traced_(std::move(traced)), length_(length), direction_(direction) {}
 
-  // The body it was made from is an attribute beside it.
+  // The body, the length and the direction are attributes beside it.
   bool means_the_same(const AttributeObject& other) const override {
     const auto* scan = dynamic_cast<const ScanGradient*>(&other);
-    return scan != nullptr && kept() == scan->kept() && length_ == scan->length_ &&
-           direction_ == scan->direction_;
+    return scan != nullptr && kept() == scan->kept();
   }
 
   Residuals kept() const { return traced_->kept; }
@@ -337,6 +348,7 @@ class ScanGradient final : public CustomGradientRule {
     for (size_t i = 0; i < arriving.size(); ++i) {
       arriving[i] = i < carried || call.has_cotangent(i);
     }
+    const TraceCut cut(*traced.trace);  // this may be asked for at every step
     const BackwardTurn turn = backward_turn(traced, arriving, targets);
 
     // Which captured tensors' gradients are sums carried along, and which come from all turns at
@@ -479,26 +491,38 @@ struct Recorded {
 
 // Both regions read the union of what either reads: the captured values, and for each region its
 // placeholders in that order (some of them unused).
-struct SharedCapture {
-  std::vector<Ref<Value>> values;
-
+class SharedCapture {
+ public:
   explicit SharedCapture(std::initializer_list<RegionTrace*> traces) {
     PointerMap<Value, bool> seen;
     for (RegionTrace* trace : traces) {
       for (const Ref<Value>& value : trace->captured()) {
-        if (seen.insert(value.get()).second) values.push_back(value);
+        if (seen.insert(value.get()).second) values_.push_back(value);
       }
     }
     for (RegionTrace* trace : traces) {
-      for (const Ref<Value>& value : values) trace->inside(value);
+      std::vector<Ref<Value>>& inside = placeholders_.emplace_back(trace, 0).second;
+      for (const Ref<Value>& value : values_) inside.push_back(trace->inside(value));
     }
+    size_ = values_.size();
   }
 
-  std::vector<Ref<Value>> placeholders(RegionTrace& trace) const {
-    std::vector<Ref<Value>> inside;
-    for (const Ref<Value>& value : values) inside.push_back(trace.inside(value));
-    return inside;
+  size_t size() const { return size_; }
+  const std::vector<Ref<Value>>& placeholders(const RegionTrace& trace) const {
+    return std::ranges::find(placeholders_, &trace, [](const auto& each) { return each.first; })
+        ->second;
   }
+  // The captured values, which are the operands of a node from now on: nothing here or in the
+  // traces holds them, since a gradient rule may be kept for longer than they are.
+  std::vector<Ref<Value>> release() {
+    for (const auto& [trace, inside] : placeholders_) trace->forget_captured();
+    return std::move(values_);
+  }
+
+ private:
+  std::vector<Ref<Value>> values_;
+  size_t size_ = 0;
+  std::vector<std::pair<RegionTrace*, std::vector<Ref<Value>>>> placeholders_;
 };
 
 Ref<Region> region_from(const Recorded& recorded, const SharedCapture& captured) {
@@ -607,7 +631,7 @@ class WhileGradient final : public CustomGradientRule {
   }
 
   void apply(VjpCall& call) const override {
-    const size_t carried = body_.carried.size(), captured = captured_.values.size();
+    const size_t carried = body_.carried.size(), captured = captured_.size();
     std::vector<size_t> state_of, sums_of;
     Tensors operands, state;
     for (size_t i = 0; i < carried + captured; ++i) operands.push_back(call.operand(i));
@@ -764,7 +788,7 @@ std::vector<Tensor> cond(const Tensor& condition, const BranchBody& then,
       record_region("cond", RegionKind::Branch, {}, [&](const Tensors&) { return then(); });
   Recorded second =
       record_region("cond", RegionKind::Branch, {}, [&](const Tensors&) { return otherwise(); });
-  const SharedCapture captured({first.trace.get(), second.trace.get()});
+  SharedCapture captured({first.trace.get(), second.trace.get()});
   // One layout for what either gives.
   for (size_t i = 0; i < std::min(first.results.size(), second.results.size()); ++i) {
     if (first.results[i].type().layout == second.results[i].type().layout) continue;
@@ -775,7 +799,7 @@ std::vector<Tensor> cond(const Tensor& condition, const BranchBody& then,
   const Ref<Region> taken = region_from(first, captured);
   const Ref<Region> not_taken = region_from(second, captured);
   Tensors values{condition};
-  append(values, tensors_of(captured.values));
+  append(values, tensors_of(captured.release()));
   const NodeLocation location(where);
   return ops::branch(
       values, taken, not_taken,
@@ -794,11 +818,11 @@ std::vector<Tensor> while_loop(const LoopCondition& condition, const LoopBody& b
     fail(ErrorKind::Value, "[while_loop] the body must give the {} tensors it carries, got {}",
          initial.size(), turned.results.size());
   }
-  const SharedCapture captured({asked.trace.get(), turned.trace.get()});
+  SharedCapture captured({asked.trace.get(), turned.trace.get()});
   const Ref<Region> goes_on = region_from(asked, captured);
   const Ref<Region> region = region_from(turned, captured);
   Tensors values = initial;
-  append(values, tensors_of(captured.values));
+  append(values, tensors_of(captured.release()));
   const NodeLocation location(where);
   Tensors results =
       ops::while_loop(values, goes_on, region, static_cast<int64_t>(initial.size()),

@@ -50,13 +50,17 @@ TEST(ParallelFor, GivesEachCallAThreadOfItsOwn) {
     set_thread_count(threads);
     std::vector<std::atomic<bool>> busy(static_cast<size_t>(threads));
     std::atomic<int64_t> sum{0};
-    parallel_for_threads(1000, 1, [&](int64_t begin, int64_t end, int64_t thread) {
-      ASSERT_LT(thread, threads);
+    const auto body = [&](int64_t begin, int64_t end, int64_t thread) {
+      ASSERT_LT(thread, static_cast<int64_t>(busy.size()));
       EXPECT_FALSE(busy[static_cast<size_t>(thread)].exchange(true));
       sum += end - begin;
       busy[static_cast<size_t>(thread)] = false;
-    });
+    };
+    parallel_for_threads(1000, 1, body, threads);
     EXPECT_EQ(sum, 1000);
+    busy = std::vector<std::atomic<bool>>(static_cast<size_t>((threads + 1) / 2));
+    parallel_for_threads(1000, 1, body, std::ssize(busy));
+    EXPECT_EQ(sum, 2000);
   }
   set_thread_count(before);
 }

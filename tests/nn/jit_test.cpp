@@ -187,6 +187,48 @@ TEST(Jit, LoopsAndBranchesWithGradientsAreRepeated) {
   EXPECT_EQ(jit.reason(), "");
 }
 
+// A scan of x * w whose gradient rule, where it has one of its own, gives -factor.
+Tensors scan_of(const Tensors& x, const Tensor& weight, double factor) {
+  const auto turn = [&](const Tensors& state, const Tensors&) {
+    Tensor next = state[0] * weight;
+    if (factor != 0) {
+      next = custom_gradient(
+          {next}, [](const Tensors& y) { return Tensors{y[0] * 1.0}; },
+          [factor](const Tensors&, const Tensors&, const Tensors& cotangents) {
+            return Tensors{cotangents[0] * -factor};
+          })[0];
+    }
+    return ScanResult{.carried = {next}, .stacked = {}};
+  };
+  return scan(turn, {x[0]}, {}, {.length = 1}).carried;
+}
+
+TEST(Jit, GradientsOfRepeatedLoopsAreTakenOutside) {
+  const Tensor weight = floats({3});
+  Counted counted{.function = [&](const Tensors& x) { return scan_of(x, weight, 0); }};
+  Jit jit = counted.jit();
+  for (int i = 1; i <= 20; ++i) {
+    const Tensor x = floats({static_cast<float>(i)});
+    const Tensors wrt = {x, weight};
+    const Tensors gradients = grad([&] { return ops::sum(jit({x})[0] * x); }, wrt);
+    EXPECT_THAT(gradients[0].to_vector<float>(), ElementsAre(static_cast<float>(6 * i)));
+    EXPECT_THAT(gradients[1].to_vector<float>(), ElementsAre(static_cast<float>(i * i)));
+  }
+  EXPECT_LT(counted.calls, 20);
+}
+
+TEST(Jit, LoopsWhoseGradientRulesMayDifferAreNotRepeated) {
+  double factor = 0;
+  Counted counted{
+      .function = [&](const Tensors& x) { return scan_of(x, floats({1}), factor += 1); }};
+  Jit jit = counted.jit();
+  for (int i = 1; i <= 6; ++i) {
+    const Tensor x = floats({2});
+    const Tensors gradients = grad([&] { return ops::sum(jit({x})[0]); }, Tensors{x});
+    EXPECT_THAT(gradients[0].to_vector<float>(), ElementsAre(static_cast<float>(-i)));
+  }
+}
+
 TEST(Jit, LoopsThatDifferAreNotRepeated) {
   double factor = 0;
   Counted counted{.function = [&](const Tensors& x) {

@@ -362,6 +362,8 @@ def test_what_is_no_tensor_is_named():
         ops.flatten(None)
     with pytest.raises(TypeError, match=r"\[LayerNorm\] input_x must be a Tensor, got None"):
         ops.LayerNorm()(None, X, X)
+    with pytest.raises(TypeError, match=r"\[nll_loss\] an argument must be a Tensor, got None"):
+        ops.nll_loss(None, None)
     with pytest.raises(TypeError, match=r"\[einsum\] equation must be a str, got 3"):
         ops.einsum(3, X)
 

@@ -227,6 +227,8 @@ TEST(Matmul, ThreadsDoNotChangeBits) {
       {.rows = 300, .columns = 500, .depth = 100},
       {.rows = 1000, .columns = 30, .depth = 200, .b = Layout::Transposed},
       {.rows = 3, .columns = 2000, .depth = 300},
+      {.rows = 800, .columns = 70, .depth = 100, .a = Layout::Transposed},
+      {.rows = 100, .columns = 300, .depth = 600, .b = Layout::Transposed},
       {.batch = {3}, .rows = 100, .columns = 100, .depth = 100},
       {.rows = 300,
        .columns = 500,

@@ -193,7 +193,6 @@ Program picking(DType dtype) {
   const ValueId x = b.load_input(dtype), zero = b.constant(dtype, 0);
   const ValueId largest = b.apply(Opcode::ReduceMax, x);
   const ValueId below = b.apply(Opcode::Sub, x, largest);
-  // Worth keeping for later passes where there is one.
   const ValueId curved = is_float(dtype) ? b.apply(Opcode::Exp, below) : below;
   const ValueId total = b.apply(Opcode::ReduceSum, curved);
   const ValueId here = b.apply(Opcode::Equal, b.iota(1), position);
@@ -220,6 +219,37 @@ TEST(Rows, PicksOneElement) {
         expect_compiled_as_interpreted(Case(picking(dtype), {24, n}, fill), of_size(n));
       }
     }
+  }
+}
+
+// Picks before, in and after the passes that keep a value and find it kept.
+TEST(Rows, PicksWhatIsKeptOnlyWhereItIs) {
+  const DType f = DType::Float32;
+  const auto last_passes = [&](Builder& b, ValueId curved, ValueId scale) {
+    const ValueId third = b.apply(Opcode::ReduceMax, b.apply(Opcode::Mul, curved, scale));
+    b.store_output(b.apply(Opcode::Mul, curved, third));
+    return std::move(b).finish();
+  };
+  const auto pick = [&](Builder& b, ValueId of) {
+    const ValueId here = b.apply(Opcode::Equal, b.iota(1), b.iota(0));
+    return b.apply(Opcode::ReduceSum, b.select(here, of, b.constant(f, 0)));
+  };
+  Builder early("pick before it is kept", 1, Reduction::Rows);
+  const ValueId first = early.apply(Opcode::Sigmoid, early.load_input(f));
+  const ValueId scale = pick(early, first);
+  early.store_output(scale, VectorStride::Zero);
+  const Program before = last_passes(early, first, scale);
+
+  Builder late("pick what was kept", 1, Reduction::Rows);
+  const ValueId curved = late.apply(Opcode::Sigmoid, late.load_input(f));
+  const ValueId total = late.apply(Opcode::ReduceSum, curved);
+  const ValueId picked = pick(late, late.apply(Opcode::Mul, curved, total));
+  late.store_output(picked, VectorStride::Zero);
+  const Program after = last_passes(late, curved, picked);
+
+  for (const int64_t n : {1, 16, 17, 63, 64, 65, 130, 5000}) {
+    expect_compiled_as_interpreted(Case(before, {70, n}), of_size(n));
+    expect_compiled_as_interpreted(Case(after, {70, n}), of_size(n));
   }
 }
 

@@ -218,10 +218,11 @@ class KernelRun {
 
   template <typename Body>
   static void parallel(int64_t count, int64_t grain, Body body) {
-    parallel_for_threads(count, grain, [&](int64_t begin, int64_t end, int64_t thread) {
+    const auto in_environment = [&](int64_t begin, int64_t end, int64_t thread) {
       const DefaultFloatEnvironment environment;
       body(begin, end, thread);
-    });
+    };
+    parallel_for_threads(count, grain, in_environment, thread_count());
   }
 
   const Kernel::Code& code_;

@@ -128,12 +128,12 @@ class MatmulRun {
   void run() const {
     if (launch_.rows == 0 || launch_.columns == 0 || plan_.tasks == 0) return;
     remark([&] { return description(); });
-    parallel_for_threads(plan_.tasks, plan_.tasks_per_piece,
-                         [&](int64_t begin, int64_t end, int64_t thread) {
-                           const DefaultFloatEnvironment environment;
-                           char* memory = scratch_ + thread * plan_.thread_bytes();
-                           for (int64_t task = begin; task < end; ++task) run_task(task, memory);
-                         });
+    const auto run_tasks = [&](int64_t begin, int64_t end, int64_t thread) {
+      const DefaultFloatEnvironment environment;
+      char* memory = scratch_ + thread * plan_.thread_bytes();
+      for (int64_t task = begin; task < end; ++task) run_task(task, memory);
+    };
+    parallel_for_threads(plan_.tasks, plan_.tasks_per_piece, run_tasks, plan_.threads_used);
   }
 
  private:

@@ -11,17 +11,17 @@ constexpr int64_t kBlockDepth = 512;         // rows of A stay near; the product
 constexpr int64_t kBlockRows = 96;           // A's block of 96 x 512 stays in the second cache
 constexpr int64_t kPackedBytes = 800 << 10;  // a block of B stays in the second cache
 constexpr int64_t kProductRows = 768;        // waiting for the epilogue
-// For so many rows, all of A fits beside B's block, which then may be small: written again while it
-// is still in the cache. (Fewer rows do not make up for reading A more often.)
-constexpr Range kFewRows = {64, 257};
-constexpr int64_t kPackedBytesForFewRows = 96 << 10;
+// Where all of A fits beside B's block, that may be small and be written again while it is still in
+// the cache. Fewer rows do not make up for reading A more often.
+constexpr int64_t kBytesForSmallBlock = 800 << 10;
+constexpr int64_t kRowsForSmallBlock = 64;
+constexpr int64_t kSmallBlock = 96 << 10;
 // A row-major B is read in place for few rows, and if it is too large for the caches only for very
 // few: then the time goes into reading it once.
 constexpr int64_t kUnpackedRows = 96;
 constexpr int64_t kUnpackedBytes = int64_t{8} << 20;
 // It is then read in short pieces of as many rows as the processor can fetch ahead side by side.
 constexpr int64_t kOnceReadDepth = 32;
-constexpr int kOnceReadVectors = 4;
 constexpr double kFlopsWorthAThread = 1e6;
 constexpr double kBytesWorthAThread = 256 << 10;  // of B, for products that wait for memory
 constexpr int64_t kPiecesOfThread = 8;            // of what a thread takes at a time
@@ -52,8 +52,8 @@ MatmulPlan::MatmulPlan(const MatmulSizes& sizes, const MatmulTraits& traits, int
                                      1);
   const bool readable_in_place = traits.b_is_row_major && traits.input == product;
 
-  // Tasks: batches first; then columns, because every part of the rows packs its own B. If A is
-  // what needs packing, so few rows that B is read in place.
+  // Tasks: batches first; then columns, because every part of the rows packs its own B. But where A
+  // has to be packed and B is small, parts of so few rows that they read B in place.
   if (useful > 1 && sizes.batches % useful != 0 && sizes.batches < 4 * useful) {
     if (traits.a_needs_packing && readable_in_place && b_matrix_bytes <= kPackedBytes &&
         sizes.rows >= useful * kUnpackedRows) {
@@ -66,8 +66,7 @@ MatmulPlan::MatmulPlan(const MatmulSizes& sizes, const MatmulTraits& traits, int
     }
   }
   tasks = sizes.batches * row_parts * column_parts;
-  const int64_t pieces = useful < threads ? useful : useful * kPiecesOfThread;
-  tasks_per_piece = std::max<int64_t>(ceil_divide(tasks, pieces), 1);
+  tasks_per_piece = std::max<int64_t>(ceil_divide(tasks, useful * kPiecesOfThread), 1);
   threads_used = std::min(useful, ceil_divide(tasks, tasks_per_piece));
 
   const int64_t task_rows = std::max<int64_t>(ceil_divide(sizes.rows, row_parts), 1);
@@ -76,20 +75,20 @@ MatmulPlan::MatmulPlan(const MatmulSizes& sizes, const MatmulTraits& traits, int
   max_rows = static_cast<int>(std::min<int64_t>(largest.rows, task_rows));
   max_vectors = widest_panel(traits.set, max_rows);
   const bool is_large = b_matrix_bytes > kUnpackedBytes;
-  packs_b = !readable_in_place || task_rows > kUnpackedRows ||
-            (is_large && task_rows > kRowsThatWaitForMemory);
+  packs_b =
+      !readable_in_place || task_rows > kUnpackedRows || (is_large && task_rows > kRowsReadingOnce);
   const bool reads_b_once = is_large && !packs_b;
-  if (reads_b_once) max_vectors = std::min(max_vectors, kOnceReadVectors);
+  if (reads_b_once) max_vectors = std::min(max_vectors, kVectorsReadOnce);
   block_depth =
       std::min(reads_b_once ? kOnceReadDepth : kBlockDepth, std::max<int64_t>(sizes.depth, 1));
   product_rows = traits.has_epilogue ? std::min(task_rows, kProductRows) : task_rows;
   block_rows = std::min(round_up(kBlockRows, max_rows), round_up(task_rows, max_rows));
 
   const int64_t panel = max_vectors * lanes;
-  const bool few_rows =
-      !traits.a_needs_packing && kFewRows.begin <= task_rows && task_rows < kFewRows.end;
-  const int64_t fitting = (few_rows ? kPackedBytesForFewRows : kPackedBytes) /
-                          (block_depth * element_bytes) / panel * panel;
+  const bool is_small = packs_b && !traits.a_needs_packing && task_rows >= kRowsForSmallBlock &&
+                        task_rows * sizes.depth * element_bytes <= kBytesForSmallBlock;
+  const int64_t fitting =
+      (is_small ? kSmallBlock : kPackedBytes) / (block_depth * element_bytes) / panel * panel;
   panel_columns = std::min(round_up(task_columns, panel), std::max(fitting, panel));
 
   b_bytes = packs_b ? round_up(panel_columns * block_depth * element_bytes, 64) : 0;

@@ -118,7 +118,7 @@ class MicroEmitter {
       b.push_back(load_vector(b_row, vector, tail));
       // The rows of b are too short and too many for the processor to fetch them ahead by itself.
       constexpr int64_t kBytesAhead = 2048;
-      if (shape_.rows <= kRowsThatWaitForMemory) {
+      if (shape_.rows <= kRowsReadingOnce && shape_.vectors == kVectorsReadOnce) {
         ir_.prefetch_for_reading(
             ir_.address(b_row, ir_.word(vector * lanes_ * bytes_ + kBytesAhead)));
       }

@@ -20,8 +20,10 @@ constexpr int64_t matmul_lanes(DType product) {
   return product == DType::Float64 ? 8 : 16;
 }
 
-// So few rows compute less than it takes to read b, which is fetched ahead.
-inline constexpr int kRowsThatWaitForMemory = 4;
+// So few rows compute less than it takes to read b: if it is large, in panels of so many vectors
+// that are fetched ahead.
+inline constexpr int kRowsReadingOnce = 4;
+inline constexpr int kVectorsReadOnce = 4;
 
 // product[i][j] (+)= sum over k of a[i][k] b[k][j]; a is adjacent along k, b and the product along
 // j. Strides are in bytes. Of the last vector only `lanes` columns exist: no others are touched.

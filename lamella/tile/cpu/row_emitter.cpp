@@ -139,7 +139,7 @@ class RowEmitter {
     const Ir::Values picked = ir_.if_then(ir_.icmp(LLVMIntULT, position, length_), {none}, [&] {
       const PieceFrame frame = {
           .addresses = addresses_, .position = position, .tail = make_tail(ir_, ir_.word(1))};
-      const std::vector<Value> values = evaluate(pick.evaluated, number, frame);
+      const std::vector<Value> values = evaluate(pick.evaluated, number, frame, frame.tail);
       return Ir::Values{ir_.extract(body_->element(pick.value, values), 0)};
     });
     LLVMValueRef result = picked[0];
@@ -230,15 +230,16 @@ class RowEmitter {
     return ir_.address(ir_.parameter(5), ir_.add(start, offset));
   }
 
-  // Element values of one piece in a pass.
+  // Element values of one piece in a pass. Scratch rows are as long as whole pieces; `kept_tail` is
+  // for a piece that may begin anywhere.
   std::vector<Value> evaluate(const std::vector<int32_t>& wanted, size_t number,
-                              const PieceFrame& frame) {
+                              const PieceFrame& frame, const Tail& kept_tail) {
     std::vector<Value> values(program_.body.size());
     for (const int32_t i : wanted) {
-      if (is_kept_before(i, number)) {
+      if (schedule_.is_kept_before(i, number)) {
         const LLVMValueRef address = kept_address(i, frame.position);
         values[static_cast<size_t>(i)] = {
-            .stored = load_piece(ir_, storage_type(ir_, at(i).dtype), address, frame.tail)};
+            .stored = load_piece(ir_, storage_type(ir_, at(i).dtype), address, kept_tail)};
       } else {
         body_->emit_element_value(i, frame, values);
       }
@@ -250,7 +251,7 @@ class RowEmitter {
   Ir::Values emit_piece(const RowPass& pass, size_t number, LLVMValueRef position,
                         const Tail& tail) {
     const PieceFrame frame = {.addresses = addresses_, .position = position, .tail = tail};
-    std::vector<Value> values = evaluate(pass.evaluated, number, frame);
+    std::vector<Value> values = evaluate(pass.evaluated, number, frame, {});
     if (number == 1) prefetch_next_row(position);
     if (program_.reduction == Reduction::None && pieces_per_turn(pass) < kPieces) {
       prefetch_ahead(pass, position);
@@ -295,13 +296,6 @@ class RowEmitter {
         ir_.prefetch_for_reading(ir_.address(first, ir_.word(byte)));
       }
     }
-  }
-  bool is_kept_before(int32_t value, size_t number) const {
-    if (schedule_.slot[static_cast<size_t>(value)] < 0) return false;
-    for (const int32_t kept : schedule_.passes[number].kept) {
-      if (kept == value) return false;
-    }
-    return true;
   }
 
   // Short bodies are repeated to keep the loop's own cost small; long ones are not, for the sake of

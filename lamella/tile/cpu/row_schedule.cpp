@@ -123,12 +123,8 @@ class Scheduler {
   void mark(int32_t value, size_t pass, std::vector<char>& marked) const {
     if (!is_element(value) || marked[static_cast<size_t>(value)]) return;
     marked[static_cast<size_t>(value)] = 1;
-    if (is_kept_before(value, pass)) return;
+    if (schedule_.is_kept_before(value, pass)) return;
     for_operands(value, [&](int32_t operand) { mark(operand, pass, marked); });
-  }
-  bool is_kept_before(int32_t value, size_t pass) const {
-    return schedule_.slot[static_cast<size_t>(value)] >= 0 &&
-           home_[static_cast<size_t>(value)] < static_cast<int>(pass);
   }
   std::vector<char> marked(size_t pass) const {
     std::vector<char> result(program_.body.size(), 0);
@@ -139,7 +135,7 @@ class Scheduler {
 
   void choose_kept() {
     schedule_.slot.assign(program_.body.size(), -1);
-    home_.assign(program_.body.size(), -1);
+    schedule_.home.assign(program_.body.size(), -1);
     std::vector<char> evaluated_before(program_.body.size(), 0);
     for (size_t pass = 0; pass < schedule_.passes.size(); ++pass) {
       std::vector<char> now = marked(pass);
@@ -155,7 +151,7 @@ class Scheduler {
       for (size_t i = 0; i < now.size(); ++i) {
         if (!now[i]) continue;
         evaluated_before[i] = 1;
-        if (home_[i] < 0) home_[i] = static_cast<int>(pass);
+        if (schedule_.home[i] < 0) schedule_.home[i] = static_cast<int>(pass);
       }
     }
   }
@@ -163,14 +159,14 @@ class Scheduler {
     const auto index = static_cast<size_t>(value);
     schedule_.slot[index] = static_cast<int32_t>(schedule_.slot_dtypes.size());
     schedule_.slot_dtypes.push_back(at(value).dtype);
-    schedule_.passes[static_cast<size_t>(home_[index])].kept.push_back(value);
+    schedule_.passes[static_cast<size_t>(schedule_.home[index])].kept.push_back(value);
   }
 
   // What is wanted, loads first.
   std::vector<int32_t> evaluated(const std::vector<char>& wanted, size_t pass) const {
     std::vector<int32_t> result;
     const auto is_load = [&](int32_t i) {
-      return at(i).opcode == Opcode::Load || is_kept_before(i, pass);
+      return at(i).opcode == Opcode::Load || schedule_.is_kept_before(i, pass);
     };
     for (const bool loads : {true, false}) {
       for (int32_t i = 0; i < size(); ++i) {
@@ -182,7 +178,6 @@ class Scheduler {
 
   const Program& program_;
   RowSchedule schedule_;
-  std::vector<int> home_;  // the first pass that evaluates the value
 };
 
 }  // namespace

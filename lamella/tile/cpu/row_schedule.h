@@ -30,9 +30,17 @@ struct RowSchedule {
   // The number of passes that must end before the value is known.
   std::vector<int> level;
   std::vector<RowPass> passes;
-  // Per instruction, the number of its scratch row, or -1.
+  // Per instruction, the number of its scratch row, or -1; and the first pass that evaluates it,
+  // for more than a pick.
   std::vector<int32_t> slot;
+  std::vector<int> home;
   std::vector<DType> slot_dtypes;
+
+  // Whether a pass finds the value in its scratch row.
+  bool is_kept_before(int32_t value, size_t pass) const {
+    const auto index = static_cast<size_t>(value);
+    return slot[index] >= 0 && home[index] < static_cast<int>(pass);
+  }
 };
 
 RowSchedule schedule_rows(const Program& program);

@@ -68,36 +68,36 @@ def _holds(given, value):
 
 
 def _receiver(value):
-    """Which public function a value was given to, the first caller outside of this package, and as
-    which of its arguments."""
+    """The public function that a value was given to, the first caller outside of this package, and
+    the arguments that are the value or have it among their items."""
     frame = sys._getframe(1)
     while frame.f_back and frame.f_globals.get("__name__", "").startswith(__package__):
         frame = frame.f_back
     given = frame.f_locals
     primitive = isinstance(given.get("self"), Primitive)
     call = given["self"].name if primitive else frame.f_code.co_name
-    return call, [name for name, each in given.items() if _holds(each, value)]
+    return call, {name: each for name, each in given.items() if _holds(each, value)}
 
 
 def _refuse(value):
     """Raises TypeError for what is not an integer."""
     call, arguments = _receiver(value)
-    argument = arguments[0] if len(arguments) == 1 else "an argument"
+    argument = next(iter(arguments)) if len(arguments) == 1 else "an argument"
     require(call, argument, value, (), "an int or a tuple of ints")
 
 
 def explain(error):
     """Raises TypeError if an AttributeError is that of an argument which should be a tensor."""
-    value = getattr(error, "obj", None)
-    if isinstance(value, _native.Tensor) or not hasattr(_native.Tensor, error.name or ""):
+    value, name = getattr(error, "obj", None), getattr(error, "name", None)
+    if isinstance(value, _native.Tensor) or not hasattr(_native.Tensor, name or ""):
         return
     call, arguments = _receiver(value)
-    if not arguments:
-        return
-    try:
-        require(call, arguments[0], value, (), "a Tensor")
-    except TypeError as explained:
-        raise explained from None
+    if len(arguments) == 1:
+        [(argument, given)] = arguments.items()
+        argument = argument if given is value else f"an item of {argument}"
+        require(call, argument, value, (), "a Tensor")
+    elif arguments:
+        require(call, "an argument", value, (), "a Tensor")
 
 
 def _integer(value):
