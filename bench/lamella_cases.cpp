@@ -88,7 +88,7 @@ Call read_result_with_jit(const nn::Jit::Function& function) {
 
 // Value and gradient of `function` at `wrt` under a random cotangent, both computed.
 Call forward_and_backward(std::function<Tensor(const std::vector<Tensor>&)> function,
-                          std::vector<Tensor> wrt, Tensor cotangent) {
+                          std::vector<Tensor> wrt, const Tensor& cotangent) {
   return [=] {
     const ValueAndGradients result =
         value_and_grad([&] { return std::vector{function(wrt)}; }, wrt, cotangent);
@@ -184,7 +184,7 @@ struct TrainingStep {
   }
 };
 
-TrainingStep training_step(Ref<nn::Cell> network, Tensor x, Tensor labels,
+TrainingStep training_step(const Ref<nn::Cell>& network, Tensor x, Tensor labels,
                            Ref<optim::Optimizer> optimizer = {}) {
   const auto loss =
       make_ref<nn::SoftmaxCrossEntropyWithLogits>(nn::Labels::Classes, nn::Reduction::Mean);
