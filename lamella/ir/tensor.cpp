@@ -25,14 +25,14 @@ Buffer copy_of(const Buffer& elements) {
 }  // namespace
 
 Storage::Storage(Ref<Value> value) {
-  if (Tracer* tracer = Tracer::current()) tracer->created(*this, value->is_traced());
   hold(std::move(value));
+  if (Tracer* tracer = Tracer::current()) tracer->created(*this, value_->is_traced());
 }
 
 Storage::Storage(Ref<Storage> base, ViewFunctions functions)
     : base_(std::move(base)), view_(std::move(functions)) {
-  if (Tracer* tracer = Tracer::current()) tracer->created(*this, base_->current()->is_traced());
   hold(view_.read(Tensor(base_)).value());
+  if (Tracer* tracer = Tracer::current()) tracer->created(*this, value_->is_traced());
   base_version_ = base_->version();
 }
 

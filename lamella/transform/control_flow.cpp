@@ -504,10 +504,9 @@ class SharedCapture {
       std::vector<Ref<Value>>& inside = placeholders_.emplace_back(trace, 0).second;
       for (const Ref<Value>& value : values_) inside.push_back(trace->inside(value));
     }
-    size_ = values_.size();
   }
 
-  size_t size() const { return size_; }
+  size_t size() const { return placeholders_.front().second.size(); }
   const std::vector<Ref<Value>>& placeholders(const RegionTrace& trace) const {
     return std::ranges::find(placeholders_, &trace, [](const auto& each) { return each.first; })
         ->second;
@@ -521,7 +520,6 @@ class SharedCapture {
 
  private:
   std::vector<Ref<Value>> values_;
-  size_t size_ = 0;
   std::vector<std::pair<RegionTrace*, std::vector<Ref<Value>>>> placeholders_;
 };
 

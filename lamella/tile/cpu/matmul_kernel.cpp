@@ -133,7 +133,7 @@ class MatmulRun {
       char* memory = scratch_ + thread * plan_.thread_bytes();
       for (int64_t task = begin; task < end; ++task) run_task(task, memory);
     };
-    parallel_for_threads(plan_.tasks, plan_.tasks_per_piece, run_tasks, plan_.threads_used);
+    parallel_for_threads(plan_.tasks, 1, run_tasks, plan_.threads_used);
   }
 
  private:

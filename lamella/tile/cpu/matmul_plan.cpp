@@ -24,7 +24,6 @@ constexpr int64_t kUnpackedBytes = int64_t{8} << 20;
 constexpr int64_t kOnceReadDepth = 32;
 constexpr double kFlopsWorthAThread = 1e6;
 constexpr double kBytesWorthAThread = 256 << 10;  // of B, for products that wait for memory
-constexpr int64_t kPiecesOfThread = 8;            // of what a thread takes at a time
 
 constexpr int64_t ceil_divide(int64_t a, int64_t b) {
   return (a + b - 1) / b;
@@ -66,8 +65,7 @@ MatmulPlan::MatmulPlan(const MatmulSizes& sizes, const MatmulTraits& traits, int
     }
   }
   tasks = sizes.batches * row_parts * column_parts;
-  tasks_per_piece = std::max<int64_t>(ceil_divide(tasks, useful * kPiecesOfThread), 1);
-  threads_used = std::min(useful, ceil_divide(tasks, tasks_per_piece));
+  threads_used = std::min(useful, tasks);
 
   const int64_t task_rows = std::max<int64_t>(ceil_divide(sizes.rows, row_parts), 1);
   const int64_t task_columns =

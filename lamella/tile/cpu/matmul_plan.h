@@ -42,13 +42,7 @@ struct MatmulPlan {
   int64_t row_parts = 1;
   int64_t column_parts = 1;
   int64_t tasks;
-  int64_t tasks_per_piece;  // of what a thread takes at a time
   int64_t threads_used;
-  // The columns of a part, whole vectors.
-  Range columns_of_part(int64_t columns, int64_t number) const {
-    const Range vectors = part((columns + lanes - 1) / lanes, column_parts, number);
-    return {vectors.begin * lanes, std::min(columns, vectors.end * lanes)};
-  }
   // Within a task.
   int max_rows;           // of a microkernel
   int max_vectors;        // of a panel
@@ -62,6 +56,12 @@ struct MatmulPlan {
   int64_t b_bytes, a_bytes, product_bytes;
   int64_t product_row_elements;
   int64_t thread_bytes() const { return b_bytes + a_bytes + product_bytes; }
+
+  // The columns of a part: whole vectors.
+  Range columns_of_part(int64_t columns, int64_t number) const {
+    const Range vectors = part((columns + lanes - 1) / lanes, column_parts, number);
+    return {vectors.begin * lanes, std::min(columns, vectors.end * lanes)};
+  }
 };
 
 }  // namespace lamella::tile
