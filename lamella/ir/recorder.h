@@ -9,24 +9,24 @@
 
 namespace lamella {
 
-// The results of one recorded operation.
+// The results of one recorded operation, held until Tensors hold them.
 class Results {
  public:
   Results() = default;
   explicit Results(std::span<const Ref<Value>> values) {
     if (values.empty()) return;
-    first_ = values[0];
-    rest_.assign(values.begin() + 1, values.end());
+    first_ = HeldValue(values[0]);
+    for (const Ref<Value>& value : values.subspan(1)) rest_.emplace_back(value);
   }
 
-  size_t size() const { return first_ ? 1 + rest_.size() : 0; }
+  size_t size() const { return first_.get() != nullptr ? 1 + rest_.size() : 0; }
   const Ref<Value>& operator[](size_t index) const {
-    return index == 0 ? first_ : rest_[index - 1];
+    return index == 0 ? first_.ref() : rest_[index - 1].ref();
   }
 
  private:
-  Ref<Value> first_;
-  std::vector<Ref<Value>> rest_;
+  HeldValue first_;
+  std::vector<HeldValue> rest_;
 };
 
 class LAMELLA_API Recorder {

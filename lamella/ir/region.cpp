@@ -225,6 +225,7 @@ void RegionTrace::close() {
 
 void RegionTrace::forget_captured() {
   for (Ref<Value>& value : captured_) value.reset();
+  for (HeldValue& value : captured_held_) value.reset();
   find_known();
 }
 
@@ -232,6 +233,7 @@ void RegionTrace::cut_back(const Mark& mark) {
   inputs_.resize(mark.inputs);
   captured_.resize(mark.captured);
   captured_inputs_.resize(mark.captured);
+  captured_held_.resize(mark.captured);
   nodes_.resize(mark.nodes);
   find_known();
 }
@@ -278,6 +280,7 @@ Ref<Value> RegionTrace::inside(const Ref<Value>& value) {
         op_);
   }
   captured_.push_back(value);
+  captured_held_.push_back(value->is_number() ? HeldValue() : HeldValue(value));
   captured_inputs_.push_back(value->is_number() ? Value::number_input(value->type().dtype)
                                                 : Value::input(value->type()));
   known_[value.get()] = captured_inputs_.back();

@@ -100,6 +100,7 @@ class LAMELLA_API RegionTrace final : public Recorder {
   int gradient_depth_;
   std::vector<Ref<Value>> inputs_;
   std::vector<Ref<Value>> captured_, captured_inputs_;
+  std::vector<HeldValue> captured_held_;  // null for numbers, which need no run
   std::vector<Ref<Node>> nodes_;
   PointerMap<Value, Ref<Value>> known_;  // what stands for a value: itself or a placeholder
 };

@@ -225,6 +225,7 @@ Ref<Trace> Tracer::finish(std::span<const Tensor> outputs) {
   }
   if (reason_) return nullptr;
   drop_unused();
+  note_last_uses();
   note_held();
   return trace_;
 }
@@ -257,6 +258,20 @@ void Tracer::drop_unused() {
   }
   std::reverse(kept.begin(), kept.end());
   trace_->steps_ = std::move(kept);
+}
+
+void Tracer::note_last_uses() {
+  std::vector<bool> seen(trace_->constants_.size(), false);
+  for (const Trace::Output& output : trace_->outputs_) seen[output.slot] = true;
+  for (size_t i = trace_->steps_.size(); i-- > 0;) {
+    Trace::Step& step = trace_->steps_[i];
+    for (const auto* slots : {&step.given, &step.results}) {
+      for (uint32_t slot : *slots) {
+        if (!seen[slot]) step.last_used.push_back(slot);
+        seen[slot] = true;
+      }
+    }
+  }
 }
 
 namespace {
@@ -298,19 +313,42 @@ bool Trace::same_as(const Trace& other) const {
          });
 }
 
+namespace {
+
+// The values of a replay by slot. What steps made is held while there is a use for it, as a program
+// does in its variables: the window may run before any step.
+class Slots {
+ public:
+  explicit Slots(const std::vector<Ref<Value>>& constants)
+      : constants_(constants), made_(constants.size()) {}
+
+  const Ref<Value>& operator[](uint32_t slot) const {
+    return made_[slot].get() != nullptr ? made_[slot].ref() : constants_[slot];
+  }
+  void set(uint32_t slot, const Ref<Value>& value) { made_[slot] = HeldValue(value); }
+  void let_go(std::span<const uint32_t> slots) {
+    for (uint32_t slot : slots) made_[slot].reset();
+  }
+
+ private:
+  const std::vector<Ref<Value>>& constants_;
+  std::vector<HeldValue> made_;
+};
+
+}  // namespace
+
 std::vector<Tensor> Trace::replay(std::span<const Ref<Storage>> arguments) const {
   Window& window = Window::of_thread();
-  std::vector<Ref<Value>> values = constants_;
+  Slots values(constants_);
   const auto storage_at = [&](const Place& place) -> Storage& {
     return place.argument >= 0 ? *arguments[static_cast<size_t>(place.argument)] : *place.storage;
   };
   const ProvenanceScope scope;
   std::vector<Value*> operands;
-  std::vector<Ref<Value>> given;
   for (const Step& step : steps_) {
     switch (step.kind) {
       case Kind::Read:
-        values[step.results[0]] = storage_at(step.place).current();
+        values.set(step.results[0], storage_at(step.place).current());
         break;
       case Kind::Write:
         storage_at(step.place).replace(values[step.given[0]]);
@@ -331,18 +369,19 @@ std::vector<Tensor> Trace::replay(std::span<const Ref<Storage>> arguments) const
                 ? window.record_known(*operation.op, operands, operation.attributes,
                                       operation.result_types, operation.location)
                 : window.record(*operation.op, operands, operation.attributes, operation.location);
-        for (size_t i = 0; i < results.size(); ++i) values[step.results[i]] = results[i];
+        for (size_t i = 0; i < results.size(); ++i) values.set(step.results[i], results[i]);
         break;
       }
       case Kind::Call: {
-        given.clear();
+        std::vector<Ref<Value>> given;
         for (uint32_t slot : step.given) given.push_back(values[slot]);
         const std::vector<Ref<Value>> made = step.function(given);
         LAMELLA_CHECK(made.size() == step.results.size());
-        for (size_t i = 0; i < made.size(); ++i) values[step.results[i]] = made[i];
+        for (size_t i = 0; i < made.size(); ++i) values.set(step.results[i], made[i]);
         break;
       }
     }
+    values.let_go(step.last_used);
   }
   std::vector<Tensor> outputs;
   for (size_t i = 0; i < outputs_.size(); ++i) {

@@ -73,6 +73,7 @@ class LAMELLA_API Trace : public RefCounted<Trace> {
     Place place = {};
     Operation operation = {};
     HostFunction function = {};
+    std::vector<uint32_t> last_used = {};  // slots that no later step and no output takes
   };
 
   std::vector<Step> steps_;
@@ -150,6 +151,7 @@ class LAMELLA_API Tracer {
   std::optional<uint32_t> slot_of(const Ref<Value>& value);
   Trace::Place place_of(Storage& storage) const;
   void drop_unused();
+  void note_last_uses();
   void note_held();
 
   Ref<Trace> trace_{new Trace};

@@ -113,6 +113,32 @@ class LAMELLA_API Value : public RefCounted<Value>, public SmallObject<Value> {
   Ref<Failure> failure_;
 };
 
+// A reference that a flush delivers the value for, as it does for a Storage's. To be used wherever a
+// value outlives the Tensor it came from while more is recorded: the window may run at any operation,
+// and what only plain references are left of is not computed.
+class HeldValue {
+ public:
+  HeldValue() = default;
+  explicit HeldValue(Ref<Value> value) : value_(std::move(value)) {
+    if (value_) value_->add_handle();
+  }
+  ~HeldValue() {
+    if (value_) value_->drop_handle();
+  }
+  HeldValue(HeldValue&& other) noexcept : value_(std::move(other.value_)) {}
+  HeldValue& operator=(HeldValue&& other) noexcept {
+    std::swap(value_, other.value_);
+    return *this;
+  }
+
+  const Ref<Value>& ref() const { return value_; }
+  Value* get() const { return value_.get(); }
+  void reset() { *this = HeldValue(); }
+
+ private:
+  Ref<Value> value_;
+};
+
 // Says of the numbers this thread makes while it lives whether they are written in an operator's
 // rule. Those recorded from a rule are the same at every call, so they are constants of the graph.
 class LAMELLA_API WrittenNumbers {

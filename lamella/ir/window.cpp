@@ -190,18 +190,9 @@ Results Window::append(const Ref<Node>& node) {
     node->keep();
     gradient_nodes_.push_back(node);
   }
-  if (limits_.fixed > 0 && static_cast<int64_t>(nodes_.size()) >= limits_.fixed) {
-    // The caller holds the node but no handle yet: deliver its results all the same.
-    for (const Ref<Value>& result : node->results()) result->add_handle();
-    try {
-      flush();
-    } catch (...) {
-      for (const Ref<Value>& result : node->results()) result->drop_handle();
-      throw;
-    }
-    for (const Ref<Value>& result : node->results()) result->drop_handle();
-  }
-  return Results(node->results());
+  Results results(node->results());
+  if (limits_.fixed > 0 && static_cast<int64_t>(nodes_.size()) >= limits_.fixed) flush();
+  return results;
 }
 
 void Window::journal(Storage& storage) {

@@ -160,8 +160,9 @@ Results call_operator(const OpDef& op, std::span<const Operand* const> given,
     // Values of numbers and casts are owned here until the node holds them.
     InlineVector<Value*, 16> values;
     std::vector<Value*> values_many;
-    std::vector<Ref<Value>> made;
-    made.reserve(operands.size());
+    std::vector<Ref<Value>> numbers;
+    numbers.reserve(operands.size());
+    std::vector<Tensor> casts;
     const auto add = [&](Value* value) {
       if (operands.size() <= 16) {
         values.push_back(value);
@@ -177,17 +178,16 @@ Results call_operator(const OpDef& op, std::span<const Operand* const> given,
         const Ref<Value>& value = operand.tensor().value();
         dtype = value->type().dtype;
         if (takes_common && dtype != *common) {
-          const Tensor converted = ops::cast(operand.at(location), *common);
-          made.push_back(converted.value());
+          casts.push_back(ops::cast(operand.at(location), *common));
           dtype = *common;
-          add(made.back().get());
+          add(casts.back().value().get());
         } else {
           add(value.get());
         }
       } else {
         dtype = takes_common ? *common : number_default(operand);
-        made.push_back(operand.number_as(dtype));
-        add(made.back().get());
+        numbers.push_back(operand.number_as(dtype));
+        add(numbers.back().get());
       }
       if (i > 0 && operand.is_tensor() && op.lowering().kind == LoweringKind::View &&
           !operand.tensor().value()->is_number()) {
