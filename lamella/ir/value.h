@@ -113,9 +113,9 @@ class LAMELLA_API Value : public RefCounted<Value>, public SmallObject<Value> {
   Ref<Failure> failure_;
 };
 
-// A reference that a flush delivers the value for, as it does for a Storage's. To be used wherever a
-// value outlives the Tensor it came from while more is recorded: the window may run at any operation,
-// and what only plain references are left of is not computed.
+// A reference that a flush delivers the value for, as it does for a Storage's. To be used wherever
+// a value outlives the Tensor it came from while more is recorded: the window may run at any
+// operation, and what only plain references are left of is not computed.
 class HeldValue {
  public:
   HeldValue() = default;

@@ -197,6 +197,8 @@ class Guards:
 
     def _note_given(self, value):
         kind = type(value)
+        if id(value) in self._given:
+            return
         if kind in (list, tuple, dict):
             if not _is_constant(value):
                 self._given[id(value)] = value
@@ -299,9 +301,10 @@ class Guards:
             self._add("storage", tensor, None, None, 0, name)
         if is_parameter:
             self._look_at_attributes(tensor, name)
-            if "requires_grad" in self._names:
-                self._add("attribute", tensor, "requires_grad", tensor.requires_grad, 0,
-                          f"{name}.requires_grad")  # fmt: skip
+            for attribute in ("name", "requires_grad"):
+                if attribute in self._names:
+                    self._add("attribute", tensor, attribute, getattr(tensor, attribute), 0,
+                              f"{name}.{attribute}")  # fmt: skip
 
     def _look_at_method(self, method, name):
         if isinstance(method, types.BuiltinFunctionType) and method in BY_NAME:
@@ -317,6 +320,13 @@ class Guards:
         if called.startswith("numpy.random") or (module is np and "random" in self._names):
             raise UntraceableError("it uses numpy.random")
         if is_package(called) or is_numpy(called):
+            # Its functions are known, unless the program puts others in their places.
+            for attribute in self._names:
+                found = own.get(attribute, MISSING)
+                if found is not MISSING:
+                    self._add("item", own, attribute, found, 0, f"{name}.{attribute}")
+                if isinstance(found, types.ModuleType):
+                    self._visit(found, f"{name}.{attribute}")
             return
         absence = self._absence_matters or "__getattr__" in own
         for attribute in self._names:

@@ -43,37 +43,84 @@ void for_items(PyObject* sequence, Visit visit) {
   for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(sequence); ++i) visit(items[i]);
 }
 
-// Appends what the spec borrows to `held`, and the tensors met to `tensors`.
-ArgumentSpec spec_of(PyObject* object, nb::list& held, std::vector<PyObject*>& tensors) {
+// How far a walk through nested lists goes: they may contain themselves.
+class Nesting {
+ public:
+  static constexpr size_t kDeepest = 100, kMostItems = 1'000'000;
+  static constexpr const char* kExceeded = "lists, tuples or dictionaries nest too deeply";
+
+  template <typename Visit>
+  void within(Visit visit) {
+    exceeded_ = exceeded_ || depth_ == kDeepest || ++items_ > kMostItems;
+    if (exceeded_) return;
+    ++depth_;
+    visit();
+    --depth_;
+  }
+  bool exceeded() const { return exceeded_; }
+
+ private:
+  size_t depth_ = 0, items_ = 0;
+  bool exceeded_ = false;
+};
+
+class ArgumentReader {
+ public:
+  // Appends what specs borrow to `held`, and the tensors met to `tensors`.
+  ArgumentReader(nb::list& held, std::vector<PyObject*>& tensors)
+      : held_(held), tensors_(tensors) {}
+
+  ArgumentSpec read_call(const nb::object& args, const nb::object& kwargs) {
+    ArgumentSpec spec{.kind = Kind::Tuple};
+    // The list of arguments itself is new at each call, also where it holds constants only.
+    for_items(args.ptr(), [&](PyObject* item) { add(item, spec); });
+    add(kwargs.ptr(), spec);
+    return spec;
+  }
+
+  // Whether there was more than a trace can be kept for.
+  bool exceeded() const { return nesting_.exceeded(); }
+
+ private:
   using Kind = ArgumentSpec::Kind;
-  const auto hold = [&](PyObject* kept) {
-    held.append(nb::handle(kept));
-    return kept;
-  };
-  if (is_tensor(object) && !is_parameter(object)) {
-    tensors.push_back(object);
-    return {.kind = Kind::Tensor,
-            .object = hold(reinterpret_cast<PyObject*>(Py_TYPE(object))),
-            .type = tensor_of(object).type()};
+
+  void add(PyObject* item, ArgumentSpec& to) {
+    nesting_.within([&] { to.items.push_back(read(item)); });
   }
-  const bool is_list = PyList_CheckExact(object);
-  if (is_static_constant(object)) return {.kind = Kind::Constant, .object = hold(object)};
-  if (is_list || PyTuple_CheckExact(object)) {
-    ArgumentSpec spec{.kind = is_list ? Kind::List : Kind::Tuple};
-    for_items(object, [&](PyObject* item) { spec.items.push_back(spec_of(item, held, tensors)); });
-    return spec;
-  }
-  if (PyDict_CheckExact(object)) {
-    const nb::object keys = nb::steal(PySequence_Tuple(object));
-    ArgumentSpec spec{.kind = Kind::Dict, .object = hold(keys.ptr())};
-    PyObject *key, *value;
-    for (Py_ssize_t place = 0; PyDict_Next(object, &place, &key, &value);) {
-      spec.items.push_back(spec_of(value, held, tensors));
+
+  ArgumentSpec read(PyObject* object) {
+    if (is_tensor(object) && !is_parameter(object)) {
+      tensors_.push_back(object);
+      return {.kind = Kind::Tensor,
+              .object = hold(reinterpret_cast<PyObject*>(Py_TYPE(object))),
+              .type = tensor_of(object).type()};
     }
-    return spec;
+    const bool is_list = PyList_CheckExact(object);
+    if (is_static_constant(object)) return {.kind = Kind::Constant, .object = hold(object)};
+    if (is_list || PyTuple_CheckExact(object)) {
+      ArgumentSpec spec{.kind = is_list ? Kind::List : Kind::Tuple};
+      for_items(object, [&](PyObject* item) { add(item, spec); });
+      return spec;
+    }
+    if (PyDict_CheckExact(object)) {
+      const nb::object keys = nb::steal(PySequence_Tuple(object));
+      ArgumentSpec spec{.kind = Kind::Dict, .object = hold(keys.ptr())};
+      PyObject *key, *value;
+      for (Py_ssize_t place = 0; PyDict_Next(object, &place, &key, &value);) add(value, spec);
+      return spec;
+    }
+    return {.kind = Kind::Identity, .object = hold(object)};
   }
-  return {.kind = Kind::Identity, .object = hold(object)};
-}
+
+  PyObject* hold(PyObject* kept) {
+    held_.append(nb::handle(kept));
+    return kept;
+  }
+
+  nb::list& held_;
+  std::vector<PyObject*>& tensors_;
+  Nesting nesting_;
+};
 
 bool fits(const ArgumentSpec& spec, PyObject* object, std::vector<PyObject*>& tensors) {
   using Kind = ArgumentSpec::Kind;
@@ -154,22 +201,19 @@ class OutputReader {
       : tracer_(tracer), arguments_(arguments), held_(held) {}
 
   OutputSpec read(PyObject* object) {
-    using Kind = OutputSpec::Kind;
     if (is_tensor(object)) return read_tensor(object);
     if (is_static_constant(object)) return hold(Kind::Object, object);
     const bool is_list = PyList_CheckExact(object);
     if (is_list || PyTuple_CheckExact(object)) {
       OutputSpec spec{.kind = is_list ? Kind::List : Kind::Tuple};
-      for_items(object, [&](PyObject* item) { spec.items.push_back(read(item)); });
+      for_items(object, [&](PyObject* item) { add(item, spec); });
       return spec;
     }
     if (PyDict_CheckExact(object)) {
       const nb::object keys = nb::steal(PySequence_Tuple(object));
       OutputSpec spec = hold(Kind::Dict, keys.ptr());
       PyObject *key, *value;
-      for (Py_ssize_t place = 0; PyDict_Next(object, &place, &key, &value);) {
-        spec.items.push_back(read(value));
-      }
+      for (Py_ssize_t place = 0; PyDict_Next(object, &place, &key, &value);) add(value, spec);
       return spec;
     }
     tracer_.give_up(std::string("it returns an object of class ") + Py_TYPE(object)->tp_name);
@@ -179,13 +223,19 @@ class OutputReader {
   const std::vector<Tensor>& made() const { return made_; }
 
  private:
-  OutputSpec hold(OutputSpec::Kind kind, PyObject* object) {
+  using Kind = OutputSpec::Kind;
+
+  void add(PyObject* item, OutputSpec& to) {
+    nesting_.within([&] { to.items.push_back(read(item)); });
+    if (nesting_.exceeded()) tracer_.give_up(Nesting::kExceeded);
+  }
+
+  OutputSpec hold(Kind kind, PyObject* object) {
     held_.append(nb::handle(object));
     return {.kind = kind, .object = object};
   }
 
   OutputSpec read_tensor(PyObject* object) {
-    using Kind = OutputSpec::Kind;
     const Tensor& tensor = tensor_of(object);
     for (size_t i = 0; i < arguments_.size(); ++i) {
       if (arguments_[i] == object) return {.kind = Kind::Argument, .number = i};
@@ -209,6 +259,7 @@ class OutputReader {
   const std::vector<PyObject*>& arguments_;
   nb::list& held_;
   std::vector<Tensor> made_;
+  Nesting nesting_;
 };
 
 nb::object build(const OutputSpec& spec, std::span<const Tensor> made,
@@ -319,13 +370,15 @@ class Site {
     pending_ = std::make_unique<Pending>();
     pending_->args = args;
     pending_->kwargs = kwargs;
-    pending_->arguments = spec_of_call(args, kwargs, pending_->held, pending_->tensors);
+    ArgumentReader reader(pending_->held, pending_->tensors);
+    pending_->arguments = reader.read_call(args, kwargs);
     std::vector<Tensor> tensors;
     for (PyObject* tensor : pending_->tensors) tensors.push_back(tensor_of(tensor));
     pending_->tracer = std::make_unique<Tracer>(tensors, [] {
       const HostLock lock;  // values are read without it
       return caller_location();
     });
+    if (reader.exceeded()) pending_->tracer->give_up(Nesting::kExceeded);
     return true;
   }
 
@@ -382,7 +435,7 @@ class Site {
   static void check_arguments(const Pending& pending, const std::vector<Guard>& guards) {
     nb::list held;
     std::vector<PyObject*> tensors;
-    const ArgumentSpec now = spec_of_call(pending.args, pending.kwargs, held, tensors);
+    const ArgumentSpec now = ArgumentReader(held, tensors).read_call(pending.args, pending.kwargs);
     if (tensors != pending.tensors || !same_spec(now, pending.arguments)) {
       pending.tracer->give_up("it changes a list or dictionary that it is given");
     }
@@ -392,16 +445,6 @@ class Site {
           guards, [&](const Guard& guard) { return guard.storage() == storage; });
       if (reached) pending.tracer->give_up("a tensor it is given is also one that it holds");
     }
-  }
-
-  static ArgumentSpec spec_of_call(const nb::object& args, const nb::object& kwargs, nb::list& held,
-                                   std::vector<PyObject*>& tensors) {
-    ArgumentSpec spec{.kind = ArgumentSpec::Kind::Tuple};
-    // The list of arguments itself is new at each call, also where it holds constants only.
-    for_items(args.ptr(),
-              [&](PyObject* item) { spec.items.push_back(spec_of(item, held, tensors)); });
-    spec.items.push_back(spec_of(kwargs.ptr(), held, tensors));
-    return spec;
   }
 
   static bool fits_call(const ArgumentSpec& spec, const nb::object& args, const nb::object& kwargs,

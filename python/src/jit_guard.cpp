@@ -13,17 +13,25 @@ namespace nb = nanobind;
 
 namespace lamella::python {
 
-bool is_static_constant(PyObject* object) {
+namespace {
+
+bool is_static_constant(PyObject* object, int deepest) {
   if (object == Py_None || object == Py_Ellipsis || PyBool_Check(object) ||
       PyLong_CheckExact(object) || PyFloat_CheckExact(object) || PyUnicode_CheckExact(object) ||
       PyBytes_CheckExact(object)) {
     return true;
   }
-  if (!PyTuple_CheckExact(object)) return false;
+  if (!PyTuple_CheckExact(object) || deepest == 0) return false;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(object); ++i) {
-    if (!is_static_constant(PyTuple_GET_ITEM(object, i))) return false;
+    if (!is_static_constant(PyTuple_GET_ITEM(object, i), deepest - 1)) return false;
   }
   return true;
+}
+
+}  // namespace
+
+bool is_static_constant(PyObject* object) {
+  return is_static_constant(object, 100);
 }
 
 bool same_constant(PyObject* a, PyObject* b) {

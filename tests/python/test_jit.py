@@ -530,6 +530,63 @@ def test_what_cannot_be_repeated_stays_dynamic_and_is_said_once(function, caplog
     assert "test_jit.py" in message
 
 
+def itself(kind):
+    """A list or dictionary that contains itself."""
+    held = kind()
+    if kind is list:
+        held.append(held)
+    else:
+        held["held"] = held
+    return held
+
+
+def nested(kind, depth, twice=False):
+    held = kind()
+    for _ in range(depth):
+        held = kind((held, held) if twice else (held,))
+    return held
+
+
+@pytest.mark.parametrize(
+    "held",
+    [
+        itself(list),
+        itself(dict),
+        nested(list, 100_000),
+        nested(tuple, 100_000),
+        nested(list, 64, twice=True),
+    ],
+    ids=["list in itself", "dict in itself", "deep list", "deep tuple", "one list very often"],
+)
+def test_containers_without_end_are_given_and_returned(held):
+    compiled = ms.jit(lambda x, given: [x * 2, given])
+    for _ in range(5):
+        result = compiled(X, held)
+        assert values(result[0]) == values(X * 2)
+        assert result[1] is held
+
+    @ms.jit
+    def keeping(x):
+        result = [x, held]
+        result.append(result)
+        return result
+
+    for _ in range(5):
+        result = keeping(X)
+        assert result[2] is result
+
+
+@pytest.mark.parametrize("build", [list, tuple])
+def test_nested_arguments_are_traced(build):
+    def function(x, given):
+        while given:
+            given = given[0]
+            x = x + 1
+        return x
+
+    same(ms.jit(function), function, X, nested(build, 20))
+
+
 def test_seeded_random_calls_give_what_the_function_gives():
     compiled = ms.jit(random_call)
     random.seed(1)
@@ -627,10 +684,11 @@ def test_traces_do_not_keep_cells_alive():
     assert gone() is None
 
 
-@pytest.mark.parametrize("window", [1, 7])
-def test_windows_cut_elsewhere_give_the_same_bits(window):
+@pytest.mark.parametrize("window", [0, 1, 7])
+@pytest.mark.parametrize("turns", [5, 600])
+def test_windows_cut_elsewhere_give_the_same_bits(window, turns):
     def function(x, y):
-        for _ in range(5):
+        for _ in range(turns):
             x = ops.tanh(x * y + 0.1) / 3.0
         return x.mean()
 

@@ -16,7 +16,7 @@ import lamella.alias  # noqa: F401
 import mindspore as ms
 import numpy as np
 import pytest
-from mindspore import Parameter, Tensor, nn
+from mindspore import Parameter, Tensor, mint, nn, ops
 from traces import entered, same, settled, values
 
 X = Tensor(np.arange(12, dtype=np.float32).reshape(3, 4))
@@ -366,6 +366,11 @@ def parameter_that_is_trained():
     )
 
 
+def parameter_that_is_named_anew():
+    weight = Parameter(Tensor([1.0]), name="w")
+    return lambda x: x * len(weight.name), lambda: setattr(weight, "name", "weight")
+
+
 def state_of_an_attribute_object(kind, **given):
     thing = kind(**given)
     return lambda x: x * thing.k, lambda: setattr(thing, "k", 5.0)
@@ -460,6 +465,7 @@ NOTICED = {
     "layer": attribute_of_a_layer,
     "construct": construct_of_a_class,
     "requires_grad": parameter_that_is_trained,
+    "name of a parameter": parameter_that_is_named_anew,
 }
 
 
@@ -473,6 +479,23 @@ def test_a_change_is_noticed(case):
     same(compiled, function, X)
     if case != "hasattr":
         assert str(values(function(X))) != str(before), "the change must change something"
+
+
+@pytest.mark.parametrize(
+    "function, module, name",
+    [
+        (lambda x: ops.relu(x - 5), ops, "relu"),
+        (lambda x: ms.ops.relu(x - 5), ops, "relu"),
+        (lambda x: mint.nn.functional.relu(x - 5), mint.nn.functional, "relu"),
+        (lambda x: x * float(np.sqrt(4.0)), np, "sqrt"),
+    ],
+)
+def test_a_library_function_that_is_replaced_is_noticed(function, module, name, monkeypatch):
+    compiled = settled(function, X)
+    before = values(function(X))
+    monkeypatch.setattr(module, name, lambda value: value * 10.0)
+    same(compiled, function, X)
+    assert values(function(X)) != before
 
 
 # ---- What cannot be repeated ----

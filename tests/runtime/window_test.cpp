@@ -1,5 +1,7 @@
-// Wherever and by whomever the window is run, nothing is lost that is still to be used: each program
-// holds some of its values in other ways than as Tensors while it records more.
+// Wherever and by whomever the window is run, nothing is lost that is still to be used: each
+// program holds some of its values in other ways than as Tensors while it records more.
+#include "lamella/ir/window.h"
+
 #include <atomic>
 #include <functional>
 #include <mutex>
@@ -9,7 +11,6 @@
 #include <gtest/gtest.h>
 
 #include "lamella/ir/trace.h"
-#include "lamella/ir/window.h"
 #include "lamella/nn/dense.h"
 #include "lamella/ops/functions.h"
 #include "lamella/ops/random.h"
