@@ -9,10 +9,9 @@
 
 #include "lamella/base/api.h"
 #include "lamella/ir/recorder.h"
+#include "lamella/ir/tensor.h"
 
 namespace lamella {
-
-class Storage;
 
 // How large a window may grow before it runs by itself.
 struct WindowLimits {

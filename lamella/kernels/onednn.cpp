@@ -196,7 +196,8 @@ std::string Plan::description() const {
     const_dnnl_primitive_desc_t desc = nullptr;
     const char* implementation = "?";
     check(dnnl_primitive_get_primitive_desc(step.primitive.get(), &desc), "primitive descriptor");
-    check(dnnl_primitive_desc_query(desc, dnnl_query_impl_info_str, 0, &implementation),
+    check(dnnl_primitive_desc_query(desc, dnnl_query_impl_info_str, 0,
+                                    static_cast<void*>(&implementation)),
           "implementation");
     text += fmt::format(
         " {} ({})",

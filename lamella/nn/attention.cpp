@@ -250,7 +250,8 @@ MultiheadAttention::Output MultiheadAttention::run(const Tensor& given_query,
   if (wanted == AttentionWeights::None) {
     mixed = scaled_dot_product_attention(q, k, v, attention);
   } else {
-    const double scale = 1 / std::sqrt(static_cast<double>(embed_dim_ / num_heads_));
+    const int64_t head_size = embed_dim_ / num_heads_;
+    const double scale = 1 / std::sqrt(static_cast<double>(head_size));
     const Tensor weights = attention_weights(q * scale, k, attention.mask, attention, 0);
     mixed = ops::matrix_product(weights, v);
     output.weights = wanted == AttentionWeights::Averaged ? ops::mean(weights, {1}) : weights;

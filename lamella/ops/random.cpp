@@ -232,14 +232,14 @@ namespace ops {
 
 Tensor uniform(const Shape& shape, const Operand& low, const Operand& high, DType dtype) {
   const Draw draw(low.location());
-  const Tensor fraction = random_uniform(draw.seed, draw.offset, shape, dtype);
+  Tensor fraction = random_uniform(draw.seed, draw.offset, shape, dtype);
   if (is_number(low, 0) && is_number(high, 1)) return fraction;
   return add(mul(fraction, sub(high, low)), low);
 }
 
 Tensor normal(const Shape& shape, const Operand& mean, const Operand& sigma, DType dtype) {
   const Draw draw(mean.location());
-  const Tensor standard = random_normal(draw.seed, draw.offset, shape, dtype);
+  Tensor standard = random_normal(draw.seed, draw.offset, shape, dtype);
   if (is_number(mean, 0) && is_number(sigma, 1)) return standard;
   return add(mul(standard, sigma), mean);
 }

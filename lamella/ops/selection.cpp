@@ -29,7 +29,7 @@ void require_tensor(const Operand& x, const char* op) {
 // Whether each element of a vector differs from the one before it; the first one does.
 Tensor run_starts(const Tensor& x) {
   const Dim size = x.shape()[0];
-  const Tensor first = broadcast_to(Tensor::scalar(DType::Bool, 1), Shape{size.is(0) ? 0 : 1});
+  Tensor first = broadcast_to(Tensor::scalar(DType::Bool, 1), Shape{size.is(0) ? 0 : 1});
   if (size.is(0) || size.is(1)) return first;
   const Tensor left = part(x, 0, size - 1), right = part(x, 1, size - 1);
   Tensor differs = not_equal(left, right);

@@ -22,7 +22,8 @@ void require_rate(std::string_view schedule, std::string_view argument, double r
 }
 
 double quotient(int64_t step, int64_t steps, Decay decay) {
-  if (decay == Decay::Stairs) return static_cast<double>(step / steps);
+  const int64_t stairs = step / steps;
+  if (decay == Decay::Stairs) return static_cast<double>(stairs);
   return static_cast<double>(step) / static_cast<double>(steps);
 }
 

@@ -90,7 +90,7 @@ void Plateau::restore(const std::map<std::string, std::string>& state) {
   if (state.contains("best")) best_ = state_number(state, "best", callback_);
 }
 
-EarlyStopping::EarlyStopping(EarlyStoppingOptions options)
+EarlyStopping::EarlyStopping(const EarlyStoppingOptions& options)
     : options_(options), plateau_("EarlyStopping", options.plateau, options.baseline) {}
 
 void EarlyStopping::on_train_begin(RunContext&) {

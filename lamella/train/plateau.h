@@ -58,7 +58,7 @@ struct EarlyStoppingOptions {
 // Ends the training.
 class LAMELLA_API EarlyStopping : public Callback {
  public:
-  explicit EarlyStopping(EarlyStoppingOptions options = {});
+  explicit EarlyStopping(const EarlyStoppingOptions& options = {});
   void on_train_begin(RunContext& context) override;
   void on_train_epoch_end(RunContext& context) override;
   std::map<std::string, std::string> state() const override { return plateau_.state(); }

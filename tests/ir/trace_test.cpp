@@ -16,7 +16,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-Tensor floats(std::vector<float> elements) {
+Tensor floats(const std::vector<float>& elements) {
   return Tensor::from_vector<float>({static_cast<int64_t>(elements.size())}, elements);
 }
 

@@ -482,7 +482,7 @@ def test_a_change_is_noticed(case):
 
 
 @pytest.mark.parametrize(
-    "function, module, name",
+    ("function", "module", "name"),
     [
         (lambda x: ops.relu(x - 5), ops, "relu"),
         (lambda x: ms.ops.relu(x - 5), ops, "relu"),
