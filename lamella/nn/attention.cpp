@@ -182,13 +182,7 @@ Tensor MultiheadAttention::joined_mask(const AttentionMasks& masks, int64_t batc
   if (attention.defined() && attention.rank() == 3) {
     attention = ops::reshape(attention, Shape{batch, num_heads_, queries, keys});
   }
-  if (padding.defined()) {
-    if (padding.shape() != Shape{batch, keys}) {
-      fail(ErrorKind::Value, "[MultiheadAttention] key_padding_mask must have shape {}, got {}",
-           text(Shape{batch, keys}), text(padding.type()));
-    }
-    padding = ops::reshape(padding, Shape{batch, 1, 1, keys});
-  }
+  if (padding.defined()) padding = ops::reshape(padding, Shape{batch, 1, 1, keys});
   if (!attention.defined() || !padding.defined()) {
     return attention.defined() ? attention : padding;
   }
@@ -202,22 +196,61 @@ Tensor MultiheadAttention::joined_mask(const AttentionMasks& masks, int64_t batc
   return added(attention) + added(padding);
 }
 
+void MultiheadAttention::check_inputs(const Tensor& query, const Tensor& key,
+                                      const Tensor& value) const {
+  const bool batch_first = options_.axes == AxisOrder::BatchFirst;
+  const auto check = [&](const char* name, const Tensor& x, int64_t features) {
+    if (x.rank() != 3 || !x.size(2).is(features)) {
+      fail(ErrorKind::Value, "[MultiheadAttention] {} must have shape {} with {} features, got {}",
+           name, batch_first ? "[batch, length, features]" : "[length, batch, features]", features,
+           text(x.type()));
+    }
+  };
+  check("query", query, embed_dim_);
+  check("key", key, options_.key_size.value_or(embed_dim_));
+  check("value", value, options_.value_size.value_or(embed_dim_));
+  const int batch = batch_first ? 0 : 1;
+  if (query.size(batch) != key.size(batch) || key.size(0) != value.size(0) ||
+      key.size(1) != value.size(1) || key.size(1 - batch).is(0)) {
+    fail(ErrorKind::Value,
+         "[MultiheadAttention] query, key and value must have one batch size, key and value one "
+         "length of at least 1, got {}, {} and {}",
+         text(query.type()), text(key.type()), text(value.type()));
+  }
+}
+
+void MultiheadAttention::check_mask(const char* name, const Tensor& mask,
+                                    std::initializer_list<Shape> accepted) const {
+  if (!mask.defined()) return;
+  if (mask.dtype() != DType::Bool && !is_float(mask.dtype())) {
+    fail(ErrorKind::Type,
+         "[MultiheadAttention] {} must be bool, true where nothing is looked at, or floats that "
+         "are added to the scores, got {}",
+         name, text(mask.type()));
+  }
+  if (std::ranges::find(accepted, mask.shape()) == accepted.end()) {
+    std::string shapes;
+    for (const Shape& shape : accepted) shapes += (shapes.empty() ? "" : " or ") + text(shape);
+    fail(ErrorKind::Value, "[MultiheadAttention] {} must have shape {}, got {}", name, shapes,
+         text(mask.type()));
+  }
+}
+
 MultiheadAttention::Output MultiheadAttention::run(const Tensor& given_query,
                                                    const Tensor& given_key,
                                                    const Tensor& given_value,
                                                    const AttentionMasks& masks,
                                                    AttentionWeights wanted) {
   const bool batch_first = options_.axes == AxisOrder::BatchFirst;
-  for (const Tensor* x : {&given_query, &given_key, &given_value}) {
-    if (x->rank() != 3) {
-      fail(ErrorKind::Value, "[MultiheadAttention] inputs need 3 axes, got {}", text(x->type()));
-    }
-  }
+  check_inputs(given_query, given_key, given_value);
   const auto time_first = [&](const Tensor& x) { return batch_first ? ops::swapaxes(x, 0, 1) : x; };
   const Tensor query = time_first(given_query), key = time_first(given_key),
                value = time_first(given_value);
   const int64_t queries = query.size(0).value(), batch = query.size(1).value(),
                 keys = key.size(0).value();
+  check_mask("attn_mask", masks.attention,
+             {Shape{queries, keys}, Shape{batch * num_heads_, queries, keys}});
+  check_mask("key_padding_mask", masks.key_padding, {Shape{batch, keys}});
 
   const auto bias_of = [&](int64_t part) -> Operand {
     if (!parameter("in_proj_bias")) return {};

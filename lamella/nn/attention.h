@@ -72,6 +72,9 @@ class LAMELLA_API MultiheadAttention : public Layer {
 
  private:
   Tensor heads(const Tensor& features, int64_t batch, int64_t length) const;
+  void check_inputs(const Tensor& query, const Tensor& key, const Tensor& value) const;
+  void check_mask(const char* name, const Tensor& mask,
+                  std::initializer_list<Shape> accepted) const;
   Tensor joined_mask(const AttentionMasks& masks, int64_t batch, int64_t queries, int64_t keys,
                      DType dtype) const;
 

@@ -137,7 +137,13 @@ class Indexing {
     while (fitted.shape().size() > shape.size() && fitted.shape()[0].is(1)) {
       fitted = ops::squeeze(fitted, {0});
     }
-    return fitted.shape() == shape ? fitted : ops::broadcast_to(fitted, shape);
+    if (fitted.shape() == shape) return fitted;
+    if (broadcast_shapes(fitted.shape(), shape, "index_update") != shape) {
+      fail(ErrorKind::Value,
+           "[index_update] the value must broadcast to the part it is put into, {}, got {}",
+           text(shape), text(value.type()));
+    }
+    return ops::broadcast_to(fitted, shape);
   }
 
   Shape result_shape() const {
@@ -311,9 +317,11 @@ class Indexing {
     axis_ = target;
     Shape shape = path_.tensor().shape();
     places_ = positions_[0];
+    Shape places = places_.shape();
     Dim joined = shape[static_cast<size_t>(axis_)];
     for (size_t i = 1; i < positions_.size(); ++i) {
       const Dim along = shape[static_cast<size_t>(axis_) + i];
+      places = broadcast_shapes(places, positions_[i].shape(), "index");
       places_ = places_ * path_.number(along.value()) + positions_[i];
       joined = joined * along;
     }

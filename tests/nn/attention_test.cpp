@@ -151,6 +151,37 @@ TEST(Attention, SaysWhatIsWrong) {
               HasSubstr("num_heads must divide embed_dim, got 3 and 10"));
 }
 
+TEST(MultiheadAttention, SaysWhichInputOrMaskDoesNotFit) {
+  MultiheadAttention layer(8, 2, {.axes = AxisOrder::BatchFirst});
+  const Tensor query = ops::normal({2, 3, 8}), key = ops::normal({2, 4, 8});
+  const auto message = [&](const Tensor& q, const Tensor& k, const Tensor& v,
+                           const AttentionMasks& masks = {}) {
+    return message_of([&] { layer.run(q, k, v, masks, AttentionWeights::None); });
+  };
+  for (const Shape& shape : {Shape{2, 3}, Shape{2, 3, 7}}) {
+    EXPECT_THAT(message(ops::normal(shape), key, key),
+                HasSubstr("query must have shape [batch, length, features] with 8 features, got"));
+    EXPECT_THAT(message(query, ops::normal(shape), key), HasSubstr("key must have shape"));
+    EXPECT_THAT(message(query, key, ops::normal(shape)), HasSubstr("value must have shape"));
+  }
+  const Tensor longer = ops::normal({2, 5, 8}), more = ops::normal({3, 4, 8}),
+               none = ops::normal({2, 0, 8});
+  for (const auto& [k, v] :
+       {std::pair{key, longer}, {more, key}, {key, more}, {more, more}, {none, none}}) {
+    EXPECT_THAT(message(query, k, v), HasSubstr("one batch size, key and value one length of at"));
+  }
+  for (const Shape& shape : {Shape{4}, Shape{3, 3}, Shape{1, 3, 4}, Shape{2, 2, 3, 4}}) {
+    EXPECT_THAT(message(query, key, key, {.attention = ops::normal(shape)}),
+                HasSubstr("attn_mask must have shape [3,4] or [4,3,4], got"));
+    EXPECT_THAT(message(query, key, key, {.key_padding = ops::normal(shape)}),
+                HasSubstr("key_padding_mask must have shape [2,4], got"));
+  }
+  EXPECT_THAT(message(query, key, key, {.attention = ops::integers({3, 4}, 0, 2)}),
+              HasSubstr("attn_mask must be bool"));
+  EXPECT_THAT(message(query, key, key, {.key_padding = ops::integers({2, 4}, 0, 2)}),
+              HasSubstr("key_padding_mask must be bool"));
+}
+
 // ---- Layers ----
 
 TEST(MultiheadAttention, OneProjectionOrThreeAndEitherOrderOfAxes) {

@@ -1,7 +1,9 @@
 // Indexing: NumPy's results, gradients that add up over repeats, and bounds that are checked.
 #include <numeric>
 
+#include "tests/errors.h"
 #include "tests/ops/gradients.h"
+#include <gmock/gmock.h>
 
 #include "lamella/ops/index.h"
 #include "lamella/runtime/counters.h"
@@ -9,6 +11,7 @@
 namespace lamella::test {
 namespace {
 
+using testing::HasSubstr;
 using Floats = std::vector<float>;
 
 Tensor counted(const Shape& shape) {
@@ -66,6 +69,16 @@ TEST(Index, Masks) {
             (Floats{7, 1, 8, 3, 9, 5}));
   EXPECT_EQ(ops::index_update(x, {mask({2}, {0, 1})}, floats({3}, {7, 8, 9})).to_vector<float>(),
             (Floats{0, 1, 2, 7, 8, 9}));
+}
+
+TEST(Index, WhatDoesNotFitIsRefusedByTheIndex) {
+  const Tensor x = counted({2, 4}), two = integers({2}, {0, 1}), three = integers({3}, {0, 1, 1});
+  EXPECT_THAT(message_of([&] { ops::index(x, {two, three}); }), HasSubstr("[index] shapes"));
+  EXPECT_THAT(message_of([&] { ops::index_update(x, {two, three}, 1.0); }),
+              HasSubstr("[index] shapes"));
+  for (const Tensor& value : {floats({3}, {1, 2, 3}), x}) {
+    EXPECT_THAT(message_of([&] { ops::index_update(x, {1}, value); }), HasSubstr("[index_update]"));
+  }
 }
 
 TEST(Index, Writes) {
