@@ -14,7 +14,6 @@ namespace lamella::io {
 namespace {
 
 using testing::AnyOf;
-using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::StartsWith;
 

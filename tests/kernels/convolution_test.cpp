@@ -244,7 +244,7 @@ TEST(Convolution, RepeatsItsBits) {
 }
 
 TEST(Convolution, OwnKernelsGiveTheSameBitsForAnyThreadCount) {
-  const Case test = kCases[7];
+  const Case& test = kCases[7];
   Operands o(test, DType::Float64, true, false);
   expect_same_bits_for_any_thread_count(
       o.y, [&] { convolution(o.x, o.weight, nullptr, o.y, test.options); });

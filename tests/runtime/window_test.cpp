@@ -3,6 +3,7 @@
 #include "lamella/ir/window.h"
 
 #include <atomic>
+#include <cctype>
 #include <functional>
 #include <mutex>
 #include <thread>
