@@ -313,3 +313,12 @@ def test_training_that_ends_before_its_data_lets_go_of_the_workers(way, processe
             assert way == "stop"
         except KeyError:
             assert way == "error"
+
+
+@pytest.mark.parametrize("call", ["train", "eval"])
+def test_a_dataset_of_no_batch_is_refused(call):
+    net = nn.Dense(2, 2)
+    trained = train.Model(net, nn.MSELoss(), nn.SGD(net.trainable_params()), metrics={"loss"})
+    empty = ds.GeneratorDataset(lambda: iter(()), ["x", "y"]).batch(1)
+    with pytest.raises(ValueError, match=rf"\[Model\.{call}\] the dataset gave no batch"):
+        trained.train(1, empty) if call == "train" else trained.eval(empty)
