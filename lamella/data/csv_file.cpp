@@ -4,7 +4,6 @@
 #include <charconv>
 #include <cmath>
 
-#include "lamella/data/column_plan.h"
 #include "lamella/data/csv.h"
 #include "lamella/data/utf8.h"
 
@@ -110,7 +109,6 @@ CsvDataset::CsvDataset(Index index, const CsvOptions& csv, const SourceOptions& 
     : IndexedSource(std::move(index.names), index.files->ordered(options, scope, kName), kName),
       files_(std::move(index.files)),
       csv_(csv) {
-  check_distinct(columns(), kName);
   for (const std::string& name : columns()) {
     if (name.empty()) fail(ErrorKind::Value, "[{}] a column has an empty name", kName);
   }

@@ -1,6 +1,8 @@
 // Sources in user code.
 #include "lamella/data/generator.h"
 
+#include "lamella/data/column_plan.h"
+
 namespace lamella::data {
 
 namespace {
@@ -99,6 +101,7 @@ IterableDataset::IterableDataset(Ref<IterableSource> source, std::vector<std::st
       num_samples_(options.num_samples) {
   if (!source_) fail(ErrorKind::Type, "{}", kNullSource);
   if (columns().empty()) fail(ErrorKind::Value, "[GeneratorDataset] column_names is empty");
+  check_distinct(columns(), "GeneratorDataset");
   if (options.shuffle.value_or(false) || options.sampler) {
     fail(
         ErrorKind::Value,

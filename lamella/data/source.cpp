@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "lamella/data/column_plan.h"
 #include "lamella/data/config.h"
 
 namespace lamella::data {
@@ -72,6 +73,7 @@ IndexedSource::IndexedSource(std::vector<std::string> names, const SourceOptions
       sampler_(sampler_of(options, source)),
       workers_(options.workers) {
   config::check_workers(workers_, source);
+  check_distinct(columns(), source);
 }
 
 std::unique_ptr<Cursor> IndexedSource::open(const Epoch& epoch) const {

@@ -144,6 +144,7 @@ MultiheadAttention::MultiheadAttention(int64_t embed_dim, int64_t num_heads,
     fail(ErrorKind::Value, "[MultiheadAttention] num_heads must divide embed_dim, got {} and {}",
          num_heads, embed_dim);
   }
+  require_float("MultiheadAttention", options.dtype);
   const Initial projection(make_ref<XavierUniform>());
   const auto add = [&](const char* name, const Initial& initial, const Shape& shape) {
     add_parameter(name, make_ref<Parameter>(initial.make(shape, options.dtype, name)));

@@ -9,7 +9,8 @@ namespace {
 
 // What both kinds of layer refuse.
 void check(std::string_view layer, int64_t in_channels, int64_t out_channels, int64_t group,
-           PadMode mode, const Margins& padding, std::initializer_list<Pair> sizes) {
+           PadMode mode, const Margins& padding, std::initializer_list<Pair> sizes, DType dtype) {
+  require_float(layer, dtype);
   require_positive(layer, "in_channels", in_channels);
   require_positive(layer, "out_channels", out_channels);
   require_positive(layer, "group", group);
@@ -34,7 +35,7 @@ Conv2d::Conv2d(int64_t in_channels, int64_t out_channels, Pair kernel_size,
       kernel_size_(kernel_size),
       options_(options) {
   check("Conv2d", in_channels, out_channels, options.group, options.pad_mode, options.padding,
-        {kernel_size, options.stride, options.dilation});
+        {kernel_size, options.stride, options.dilation}, options.dtype);
   const Shape shape{out_channels, in_channels / options.group, kernel_size.height,
                     kernel_size.width};
   add_parameter(
@@ -70,7 +71,7 @@ Conv2dTranspose::Conv2dTranspose(int64_t in_channels, int64_t out_channels, Pair
                                  const Conv2dTransposeOptions& options)
     : kernel_size_(kernel_size), options_(options) {
   check("Conv2dTranspose", in_channels, out_channels, options.group, options.pad_mode,
-        options.padding, {kernel_size, options.stride, options.dilation});
+        options.padding, {kernel_size, options.stride, options.dilation}, options.dtype);
   const Shape shape{in_channels, out_channels / options.group, kernel_size.height,
                     kernel_size.width};
   add_parameter(

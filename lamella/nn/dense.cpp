@@ -24,6 +24,7 @@ Dense::Dense(int64_t in_channels, int64_t out_channels, const DenseOptions& opti
     : in_channels_(in_channels), out_channels_(out_channels) {
   require_positive("Dense", "in_channels", in_channels);
   require_positive("Dense", "out_channels", out_channels);
+  require_float("Dense", options.dtype);
   const Shape shape{out_channels, in_channels};
   add_parameter(
       "weight",
@@ -53,6 +54,7 @@ Embedding::Embedding(int64_t vocab_size, int64_t embedding_size, const Embedding
       padding_index_(options.padding_index) {
   require_positive("Embedding", "vocab_size", vocab_size);
   require_positive("Embedding", "embedding_size", embedding_size);
+  require_float("Embedding", options.dtype);
   if (padding_index_ && (*padding_index_ < 0 || *padding_index_ >= vocab_size)) {
     fail(ErrorKind::Value, "[Embedding] padding_idx must be in [0, {}), got {}", vocab_size,
          *padding_index_);

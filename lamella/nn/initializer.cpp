@@ -67,8 +67,14 @@ double inverse_distribution(double p) {
   return q < 0 ? -tail : tail;
 }
 
-Tensor symmetric_uniform(const Shape& shape, double bound, DType dtype) {
+Tensor symmetric_uniform(std::string_view maker, const Shape& shape, double bound, DType dtype) {
+  require_float(maker, dtype);
   return ops::uniform(shape, -bound, bound, dtype);
+}
+
+Tensor centred_normal(std::string_view maker, const Shape& shape, double sigma, DType dtype) {
+  require_float(maker, dtype);
+  return ops::normal(shape, 0.0, sigma, dtype);
 }
 
 double fan(const Shape& shape, const HeOptions& options) {
@@ -81,6 +87,12 @@ double he_deviation(const Shape& shape, const HeOptions& options) {
 }
 
 }  // namespace
+
+void require_float(std::string_view maker, DType dtype) {
+  if (is_float(dtype)) return;
+  fail(ErrorKind::Type, "[{}] dtype must be float16, bfloat16, float32 or float64, got {}", maker,
+       name(dtype));
+}
 
 Tensor filled(const TensorType& type, double number) {
   const int64_t count = element_count(type.shape).value();
@@ -104,11 +116,12 @@ Tensor Constant::operator()(const Shape& shape, DType dtype) const {
 }
 
 Tensor Normal::operator()(const Shape& shape, DType dtype) const {
+  require_float("Normal", dtype);
   return ops::normal(shape, mean_, sigma_, dtype);
 }
 
 Tensor Uniform::operator()(const Shape& shape, DType dtype) const {
-  return symmetric_uniform(shape, scale_, dtype);
+  return symmetric_uniform("Uniform", shape, scale_, dtype);
 }
 
 TruncatedNormal::TruncatedNormal(double sigma, double mean, double low, double high)
@@ -120,6 +133,7 @@ TruncatedNormal::TruncatedNormal(double sigma, double mean, double low, double h
 }
 
 Tensor TruncatedNormal::operator()(const Shape& shape, DType dtype) const {
+  require_float("TruncatedNormal", dtype);
   const int64_t count = element_count(shape).value();
   const RandomState draw = next_draw();
   const double first = distribution(low_), last = distribution(high_);
@@ -155,12 +169,13 @@ Fans fans_of(const Shape& shape) {
 
 Tensor XavierUniform::operator()(const Shape& shape, DType dtype) const {
   const Fans fans = fans_of(shape);
-  return symmetric_uniform(shape, gain_ * std::sqrt(6 / (fans.in + fans.out)), dtype);
+  return symmetric_uniform("XavierUniform", shape, gain_ * std::sqrt(6 / (fans.in + fans.out)),
+                           dtype);
 }
 
 Tensor XavierNormal::operator()(const Shape& shape, DType dtype) const {
   const Fans fans = fans_of(shape);
-  return ops::normal(shape, 0.0, gain_ * std::sqrt(2 / (fans.in + fans.out)), dtype);
+  return centred_normal("XavierNormal", shape, gain_ * std::sqrt(2 / (fans.in + fans.out)), dtype);
 }
 
 double gain_of(std::string_view nonlinearity, double negative_slope) {
@@ -181,7 +196,8 @@ HeUniform::HeUniform(HeOptions options) : options_(std::move(options)) {
 }
 
 Tensor HeUniform::operator()(const Shape& shape, DType dtype) const {
-  return symmetric_uniform(shape, std::sqrt(3.0) * he_deviation(shape, options_), dtype);
+  return symmetric_uniform("HeUniform", shape, std::sqrt(3.0) * he_deviation(shape, options_),
+                           dtype);
 }
 
 HeNormal::HeNormal(HeOptions options) : options_(std::move(options)) {
@@ -189,7 +205,7 @@ HeNormal::HeNormal(HeOptions options) : options_(std::move(options)) {
 }
 
 Tensor HeNormal::operator()(const Shape& shape, DType dtype) const {
-  return ops::normal(shape, 0.0, he_deviation(shape, options_), dtype);
+  return centred_normal("HeNormal", shape, he_deviation(shape, options_), dtype);
 }
 
 Initial::Initial(const char* name) {

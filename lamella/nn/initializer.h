@@ -152,6 +152,9 @@ class LAMELLA_API Initial {
   std::variant<std::monostate, Ref<Initializer>, Tensor, double> how_;
 };
 
+// Throws Type, naming the layer or initializer, for a dtype that is not a float's.
+LAMELLA_API void require_float(std::string_view maker, DType dtype);
+
 // A tensor of one number throughout, with data of its own.
 LAMELLA_API Tensor filled(const TensorType& type, double number);
 

@@ -10,6 +10,7 @@ namespace lamella::nn {
 BatchNorm::BatchNorm(int64_t num_features, const BatchNormOptions& options)
     : num_features_(num_features), options_(options) {
   require_positive("BatchNorm", "num_features", num_features);
+  require_float("BatchNorm", options.dtype);
   if (options.momentum < 0 || options.momentum > 1) {
     fail(ErrorKind::Value, "[BatchNorm] momentum must be in [0, 1], got {}", options.momentum);
   }
@@ -74,6 +75,7 @@ LayerNorm::LayerNorm(const Shape& normalized_shape, const LayerNormOptions& opti
   if (normalized_shape.empty()) {
     fail(ErrorKind::Value, "[LayerNorm] normalized_shape needs at least one size");
   }
+  require_float("LayerNorm", options.dtype);
   add_parameter("gamma", make_ref<Parameter>(
                              options.gamma_init.make(normalized_shape, options.dtype, "gamma")));
   add_parameter(
@@ -93,6 +95,7 @@ GroupNorm::GroupNorm(int64_t num_groups, int64_t num_channels, const GroupNormOp
     : num_groups_(num_groups), num_channels_(num_channels), eps_(options.eps) {
   require_positive("GroupNorm", "num_groups", num_groups);
   require_positive("GroupNorm", "num_channels", num_channels);
+  require_float("GroupNorm", options.dtype);
   if (num_channels % num_groups != 0) {
     fail(ErrorKind::Value, "[GroupNorm] {} channels do not divide into {} groups", num_channels,
          num_groups);

@@ -79,18 +79,19 @@ Tensor layer_of(const Tensor& states, int64_t index) {
 
 // ---- Layers ----
 
-Recurrent::Recurrent(int64_t input_size, int64_t hidden_size, const RecurrentOptions& options,
-                     int64_t gates, size_t state_count)
+Recurrent::Recurrent(std::string_view kind, int64_t input_size, int64_t hidden_size,
+                     const RecurrentOptions& options, int64_t gates, size_t state_count)
     : input_size_(input_size),
       hidden_size_(hidden_size),
       options_(options),
       gates_(gates),
       state_count_(state_count) {
-  require_positive("Recurrent", "input_size", input_size);
-  require_positive("Recurrent", "hidden_size", hidden_size);
-  require_positive("Recurrent", "num_layers", options.num_layers);
+  require_positive(kind, "input_size", input_size);
+  require_positive(kind, "hidden_size", hidden_size);
+  require_float(kind, options.dtype);
+  require_positive(kind, "num_layers", options.num_layers);
   if (!(options.dropout >= 0 && options.dropout < 1)) {
-    fail(ErrorKind::Value, "[Recurrent] dropout must be in [0, 1), got {}", options.dropout);
+    fail(ErrorKind::Value, "[{}] dropout must be in [0, 1), got {}", kind, options.dropout);
   }
   const int64_t directions = options.directions == Directions::Both ? 2 : 1;
   for (int64_t layer = 0; layer < options.num_layers; ++layer) {
@@ -229,20 +230,20 @@ Tensors Recurrent::construct(const Tensors& inputs) {
 
 RNN::RNN(int64_t input_size, int64_t hidden_size, const RecurrentOptions& options,
          Nonlinearity nonlinearity)
-    : Recurrent(input_size, hidden_size, options, 1, 1), nonlinearity_(nonlinearity) {}
+    : Recurrent("RNN", input_size, hidden_size, options, 1, 1), nonlinearity_(nonlinearity) {}
 Tensors RNN::turn(const Tensor& from_input, const Tensor& from_hidden, const Tensors&) const {
   return elman_turn(from_input, from_hidden, nonlinearity_);
 }
 
 LSTM::LSTM(int64_t input_size, int64_t hidden_size, const RecurrentOptions& options)
-    : Recurrent(input_size, hidden_size, options, 4, 2) {}
+    : Recurrent("LSTM", input_size, hidden_size, options, 4, 2) {}
 Tensors LSTM::turn(const Tensor& from_input, const Tensor& from_hidden,
                    const Tensors& states) const {
   return lstm_turn(from_input, from_hidden, states);
 }
 
 GRU::GRU(int64_t input_size, int64_t hidden_size, const RecurrentOptions& options)
-    : Recurrent(input_size, hidden_size, options, 3, 1) {}
+    : Recurrent("GRU", input_size, hidden_size, options, 3, 1) {}
 Tensors GRU::turn(const Tensor& from_input, const Tensor& from_hidden,
                   const Tensors& states) const {
   return gru_turn(from_input, from_hidden, states);
@@ -250,11 +251,12 @@ Tensors GRU::turn(const Tensor& from_input, const Tensor& from_hidden,
 
 // ---- Single steps ----
 
-RecurrentCell::RecurrentCell(int64_t input_size, int64_t hidden_size,
+RecurrentCell::RecurrentCell(std::string_view kind, int64_t input_size, int64_t hidden_size,
                              const RecurrentCellOptions& options, int64_t gates, size_t state_count)
     : input_size_(input_size), hidden_size_(hidden_size), state_count_(state_count) {
-  require_positive("RecurrentCell", "input_size", input_size);
-  require_positive("RecurrentCell", "hidden_size", hidden_size);
+  require_positive(kind, "input_size", input_size);
+  require_positive(kind, "hidden_size", hidden_size);
+  require_float(kind, options.dtype);
   add_parameters(*this, "", input_size, hidden_size, gates, options.bias, options.dtype);
 }
 
@@ -282,20 +284,21 @@ Tensors RecurrentCell::construct(const Tensors& inputs) {
 
 RNNCell::RNNCell(int64_t input_size, int64_t hidden_size, const RecurrentCellOptions& options,
                  Nonlinearity nonlinearity)
-    : RecurrentCell(input_size, hidden_size, options, 1, 1), nonlinearity_(nonlinearity) {}
+    : RecurrentCell("RNNCell", input_size, hidden_size, options, 1, 1),
+      nonlinearity_(nonlinearity) {}
 Tensors RNNCell::turn(const Tensor& from_input, const Tensor& from_hidden, const Tensors&) const {
   return elman_turn(from_input, from_hidden, nonlinearity_);
 }
 
 LSTMCell::LSTMCell(int64_t input_size, int64_t hidden_size, const RecurrentCellOptions& options)
-    : RecurrentCell(input_size, hidden_size, options, 4, 2) {}
+    : RecurrentCell("LSTMCell", input_size, hidden_size, options, 4, 2) {}
 Tensors LSTMCell::turn(const Tensor& from_input, const Tensor& from_hidden,
                        const Tensors& states) const {
   return lstm_turn(from_input, from_hidden, states);
 }
 
 GRUCell::GRUCell(int64_t input_size, int64_t hidden_size, const RecurrentCellOptions& options)
-    : RecurrentCell(input_size, hidden_size, options, 3, 1) {}
+    : RecurrentCell("GRUCell", input_size, hidden_size, options, 3, 1) {}
 Tensors GRUCell::turn(const Tensor& from_input, const Tensor& from_hidden,
                       const Tensors& states) const {
   return gru_turn(from_input, from_hidden, states);

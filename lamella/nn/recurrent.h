@@ -53,8 +53,8 @@ class LAMELLA_API Recurrent : public Layer {
   size_t state_count() const { return state_count_; }
 
  protected:
-  Recurrent(int64_t input_size, int64_t hidden_size, const RecurrentOptions& options, int64_t gates,
-            size_t state_count);
+  Recurrent(std::string_view kind, int64_t input_size, int64_t hidden_size,
+            const RecurrentOptions& options, int64_t gates, size_t state_count);
 
   // The states after a turn, by the products with the input and with the hidden state (states[0]),
   // each [B, G hidden_size]. states[0] of the result is the turn's output.
@@ -131,8 +131,8 @@ class LAMELLA_API RecurrentCell : public Layer {
   Tensors construct(const Tensors& inputs) override;
 
  protected:
-  RecurrentCell(int64_t input_size, int64_t hidden_size, const RecurrentCellOptions& options,
-                int64_t gates, size_t state_count);
+  RecurrentCell(std::string_view kind, int64_t input_size, int64_t hidden_size,
+                const RecurrentCellOptions& options, int64_t gates, size_t state_count);
   virtual Tensors turn(const Tensor& from_input, const Tensor& from_hidden,
                        const Tensors& states) const = 0;
 

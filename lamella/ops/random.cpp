@@ -203,6 +203,13 @@ bool is_number(const Operand& operand, double number) {
   return operand.is_number() && operand.number() == number;
 }
 
+// factor * standard + shift in the dtype of the draw, also where tensors among the others are
+// wider.
+Tensor scaled(const Tensor& standard, const Operand& factor, const Operand& shift) {
+  const Tensor made = ops::add(ops::mul(standard, factor), shift);
+  return made.dtype() == standard.dtype() ? made : ops::cast(made, standard.dtype());
+}
+
 }  // namespace
 
 void set_seed(uint64_t seed) {
@@ -234,14 +241,17 @@ Tensor uniform(const Shape& shape, const Operand& low, const Operand& high, DTyp
   const Draw draw(low.location());
   Tensor fraction = random_uniform(draw.seed, draw.offset, shape, dtype);
   if (is_number(low, 0) && is_number(high, 1)) return fraction;
-  return add(mul(fraction, sub(high, low)), low);
+  if (low.is_number() && high.is_number()) {  // their difference as a number has no dtype
+    return scaled(fraction, Operand(high.number() - low.number()).at(low.location()), low);
+  }
+  return scaled(fraction, sub(high, low), low);
 }
 
 Tensor normal(const Shape& shape, const Operand& mean, const Operand& sigma, DType dtype) {
   const Draw draw(mean.location());
   Tensor standard = random_normal(draw.seed, draw.offset, shape, dtype);
   if (is_number(mean, 0) && is_number(sigma, 1)) return standard;
-  return add(mul(standard, sigma), mean);
+  return scaled(standard, sigma, mean);
 }
 
 Tensor bernoulli(const Shape& shape, const Operand& p, DType dtype) {

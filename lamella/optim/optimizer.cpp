@@ -96,6 +96,7 @@ Optimizer::Optimizer(const OptimizerParameters& parameters, const Settings& sett
       plans_.push_back(plan);
     }
   }
+  check_lengths(settings.name);
   if (parameters_.empty()) fail(ErrorKind::Value, "[{}] there are no parameters", settings.name);
   if (!parameters.order.empty()) order_parameters(parameters.order);
 
@@ -110,6 +111,21 @@ Optimizer::Optimizer(const OptimizerParameters& parameters, const Settings& sett
   });
   // First values are computed now, so that the first step is the same graph as the second.
   Window::of_thread().flush();
+}
+
+// Lists of rates end at the same step.
+void Optimizer::check_lengths(std::string_view name) const {
+  std::optional<size_t> length;
+  for (const Schedule& schedule : schedules_) {
+    const Rates* rates = std::get_if<Rates>(&schedule.rate);
+    if (rates == nullptr || schedule.parameter.empty()) continue;
+    if (rates->size() != length.value_or(rates->size())) {
+      fail(ErrorKind::Value,
+           "[{}] the lists of learning rates must be of one length, one rate a step, got {} and {}",
+           name, *length, rates->size());
+    }
+    length = rates->size();
+  }
 }
 
 void Optimizer::order_parameters(const Parameters& order) {

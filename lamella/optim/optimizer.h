@@ -81,8 +81,9 @@ class LAMELLA_API Optimizer : public nn::Layer {
     double loss_scale = 1;
     WeightDecay decay = WeightDecay::InGradient;
   };
-  // Throws Value for no parameters, one that occurs twice, two of one name, dtypes that are no
-  // floats (Type), negative rates and decays, and a loss scale not above 0.
+  // Throws Value for lists of rates of several lengths, no parameters, one that occurs twice, two
+  // of one name, dtypes that are no floats (Type), negative rates and decays, and a loss scale not
+  // above 0.
   Optimizer(const OptimizerParameters& parameters, const Settings& settings);
 
   // A tensor of state for each parameter, of its shape, named "prefix.parameter"; of its dtype, but
@@ -130,6 +131,7 @@ class LAMELLA_API Optimizer : public nn::Layer {
   size_t add_counter(const std::string& name);
   int64_t steps_of(size_t counter) const;
   size_t add_schedule(const LearningRate& rate, const std::string& name);
+  void check_lengths(std::string_view name) const;
   void order_parameters(const Parameters& order);
   double value_of(size_t schedule, int64_t step) const;
   Tensor prepared_gradient(size_t index, const Tensor& value, const Tensor& gradient,

@@ -182,6 +182,15 @@ std::optional<RunState> saved_run(const std::string& path) {
   return run_of(io::TensorFile(path).metadata(), path);
 }
 
+namespace {
+
+// Whether numbers of one dtype are loaded as another's: floats as floats, whole ones as whole ones.
+bool casts_to(DType from, DType to) {
+  return from == to || (is_float(from) && is_float(to)) || (is_integer(from) && is_integer(to));
+}
+
+}  // namespace
+
 NotLoaded load_param_into_net(nn::Cell& network, const Checkpoint& checkpoint, Match match) {
   NotLoaded not_loaded;
   std::string faults;
@@ -198,8 +207,9 @@ NotLoaded load_param_into_net(nn::Cell& network, const Checkpoint& checkpoint, M
       }
       return;
     }
-    const bool other_dtype = value->dtype() != tensor.dtype();
-    if (value->shape() != tensor.shape() || (other_dtype && match == Match::Strict)) {
+    const bool other_dtype = match == Match::Strict ? value->dtype() != tensor.dtype()
+                                                    : !casts_to(value->dtype(), tensor.dtype());
+    if (value->shape() != tensor.shape() || other_dtype) {
       faults += fmt::format("\n  {}: {} in the network, {} in the checkpoint", name,
                             text(TensorType{tensor.dtype(), Layout::RowMajor, tensor.shape()}),
                             text(value->type()));

@@ -77,7 +77,7 @@ LAMELLA_API std::optional<RunState> saved_run(const std::string& path);
 
 // What load_param_into_net does with names that only one side has, and with other dtypes.
 enum class Match : uint8_t {
-  Lenient,  // leaves names out and says which; casts
+  Lenient,  // leaves names out and says which; casts floats to floats, whole numbers to whole ones
   Strict,   // throws Value listing the names, shapes and dtypes that do not match
 };
 
@@ -87,7 +87,7 @@ struct NotLoaded {
 };
 
 // Writes the checkpoint's values into the network's parameters of the same names. Throws Value,
-// before anything is written, listing every parameter whose shape differs.
+// before anything is written, listing every parameter whose shape or kind of dtype differs.
 LAMELLA_API NotLoaded load_param_into_net(nn::Cell& network, const Checkpoint& checkpoint,
                                           Match match = Match::Lenient);
 

@@ -131,6 +131,7 @@ void Model::fit(int64_t epoch, const Ref<data::Dataset>& train_dataset,
     params.cur_epoch_num = number;
     params.metrics.clear();
     tell(*context, Turn::EpochBegin);
+    const int64_t steps_before = params.cur_step_num;
     while (!context->get_stop_requested()) {
       std::optional<data::Row> row = params.iterator->next();
       if (!row) break;
@@ -138,6 +139,11 @@ void Model::fit(int64_t epoch, const Ref<data::Dataset>& train_dataset,
       tell(*context, Turn::StepBegin);
       params.net_outputs = train_network_->call(tensors_of(*row), options.train.called_from);
       tell(*context, Turn::StepEnd);
+    }
+    // Of an epoch that a resumed run was stopped in, nothing may be left.
+    const bool is_rest = resume && number == first + 1;
+    if (params.cur_step_num == steps_before && !context->get_stop_requested() && !is_rest) {
+      fail(ErrorKind::Value, "[Model.train] the dataset gave no batch");
     }
     // Of an epoch that was stopped, what is left belongs to the step that the run may go on with.
     GradientAccumulation* const sums = train_network_->accumulation();
@@ -194,6 +200,7 @@ std::map<std::string, double> Model::evaluate(CallbackParams params, const Callb
     }
     tell(*context, Turn::StepEnd);
   }
+  if (now.cur_step_num == 0) fail(ErrorKind::Value, "[Model.eval] the dataset gave no batch");
   for (const auto& [name, metric] : options_.metrics) now.metrics[name] = metric->eval();
   tell(*context, Turn::EpochEnd);
   tell(*context, Turn::End);

@@ -47,6 +47,13 @@ def int_of(call, argument, value):
     raise TypeError(f"[{call}] {argument} must be an int, got {_shown(value)}")
 
 
+def one_of(call, argument, value, choices):
+    """Raises ValueError unless an argument of a call is one of the choices."""
+    if not any(type(value) is type(choice) and value == choice for choice in choices):
+        accepted = ", ".join(map(repr, choices))
+        raise ValueError(f"[{call}] {argument} must be one of {accepted}, got {_shown(value)}")
+
+
 def items_of(call, argument, value, accepted):
     """The items of an argument of a call."""
     require(call, argument, value, Iterable, accepted)

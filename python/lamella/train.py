@@ -3,7 +3,7 @@
 import os
 
 from lamella import _native
-from lamella._arguments import items_of, number_of, require
+from lamella._arguments import items_of, number_of, one_of, require
 from lamella._native import Tensor
 from lamella.dataset.operations import Dataset
 from lamella.nn.cell import layer
@@ -544,6 +544,14 @@ class Model(_train.Model):
 
 # ---- Checkpoints ----
 
+_FORMATS = ("ckpt", "safetensors")
+_NOTES = (bool, int, float, str)  # what append_dict takes beside tensors
+
+
+def _rows_of(net):
+    """The names and tensors that a checkpoint of a network holds."""
+    return [(p.name, p) for _, p in net.parameters_and_names()] + net._persistent_buffers()
+
 
 def save_checkpoint(
     save_obj,
@@ -556,15 +564,19 @@ def save_checkpoint(
     choice_func=None,
     crc_check=False,
     format="ckpt",
-    **kwargs,
 ):
     """Writes parameters under their names; save_obj is a Cell, a dictionary or a list of rows.
 
-    NotImplementedError for an encryption key: what is written can be read by anybody."""
-    _refuse("save_checkpoint", enc_key=enc_key, **kwargs)
+    append_dict: bools, numbers, texts and Tensors under names of their own, which load_checkpoint
+    gives back. NotImplementedError for an encryption key: what is written can be read by anybody.
+    """
+    _refuse("save_checkpoint", enc_key=enc_key)
+    require("save_checkpoint", "ckpt_file_name", ckpt_file_name, (str, os.PathLike), "a path")
+    require("save_checkpoint", "append_dict", append_dict, (dict, type(None)), "a dict or None")
+    one_of("save_checkpoint", "async_save", async_save, (False, True, "thread", "process"))
+    one_of("save_checkpoint", "format", format, _FORMATS)
     if hasattr(save_obj, "parameters_and_names"):
-        rows = [(p.name, p) for _, p in save_obj.parameters_and_names()]
-        rows += save_obj._persistent_buffers()
+        rows = _rows_of(save_obj)
     elif isinstance(save_obj, dict):
         rows = list(save_obj.items())
     else:
@@ -572,16 +584,29 @@ def save_checkpoint(
         rows = []
         for row in items_of("save_checkpoint", "save_obj", save_obj, accepted):
             require("save_checkpoint", "save_obj", row, dict, accepted)
+            if not {"name", "data"} <= set(row):
+                raise ValueError(
+                    f"[save_checkpoint] a row of save_obj needs the keys 'name' and 'data', "
+                    f"got {sorted(map(str, row))}"
+                )
             rows.append((row["name"], row["data"]))
+    for name, _ in rows:
+        require("save_checkpoint", "a name", name, str, "a str")
     rows = [(name, value if isinstance(value, Tensor) else Tensor(value)) for name, value in rows]
     if choice_func is not None:
         rows = [row for row in rows if choice_func(row[0])]
-    extra = {}
+    extra, taken = {}, {name for name, _ in rows}
     for name, value in (append_dict or {}).items():
+        require("save_checkpoint", "a name in append_dict", name, str, "a str")
+        if name in taken:
+            raise ValueError(f"[save_checkpoint] append_dict: a parameter has the name {name!r}")
         if isinstance(value, Tensor):
             rows.append((name, value))
-        else:
-            extra[name] = repr(value)
+            continue
+        kind = next((kind for kind in _NOTES if isinstance(value, kind)), ())
+        accepted = "a bool, an int, a float, a str or a Tensor"
+        require("save_checkpoint", f"append_dict[{name!r}]", value, kind, accepted)
+        extra[name] = repr(kind(value))
     path = str(ckpt_file_name)
     if not path.endswith((".ckpt", ".safetensors")):
         path += "." + format
@@ -604,12 +629,15 @@ def load_checkpoint(
     """Parameters by name; also written into net, if one is given."""
     _refuse("load_checkpoint", dec_key=dec_key)
     require("load_checkpoint", "ckpt_file_name", ckpt_file_name, (str, os.PathLike), "a path")
+    one_of("load_checkpoint", "format", format, _FORMATS)
+    filtered = _prefixes("filter_prefix", filter_prefix)
+    specified = _prefixes("specify_prefix", specify_prefix)
     tensors, extra = _train.load_checkpoint(str(ckpt_file_name))
     chosen = {}
     for name, tensor in tensors.items():
-        if filter_prefix and name.startswith(tuple(_texts(filter_prefix))):
+        if filtered and name.startswith(filtered):
             continue
-        if specify_prefix and not name.startswith(tuple(_texts(specify_prefix))):
+        if specified and not name.startswith(specified):
             continue
         if choice_func is None or choice_func(name):
             chosen[name] = Parameter(tensor, name)
@@ -622,13 +650,22 @@ def load_checkpoint(
     return chosen
 
 
-def _texts(prefixes):
-    return [prefixes] if isinstance(prefixes, str) else list(prefixes)
+def _prefixes(argument, given):
+    """One prefix or several as a tuple."""
+    if isinstance(given, str):
+        return (given,)
+    accepted = "a str, a list of them, or None"
+    prefixes = items_of("load_checkpoint", argument, given or (), accepted)
+    for prefix in prefixes:
+        require("load_checkpoint", argument, prefix, str, accepted)
+    return tuple(prefixes)
 
 
 def _read(text):
     import ast
 
+    if text in ("nan", "inf", "-inf"):
+        return float(text)
     try:
         return ast.literal_eval(text)
     except (ValueError, SyntaxError):
@@ -636,8 +673,19 @@ def _read(text):
 
 
 def load_param_into_net(net, parameter_dict, strict_load=False, remove_redundancy=False):
-    """Writes values into the parameters of the same names; gives the names that were left out."""
+    """Writes values into the parameters of the same names; gives the names that were left out.
+
+    Floats are cast to floats and ints to ints. TypeError for an entry that is no Tensor, unless it
+    is a bool, number or text under a name that no parameter has; ValueError, before anything is
+    written, for other shapes and kinds of dtypes.
+    """
     require("load_param_into_net", "net", net, _native.nn.Cell, "a Cell")
     require("load_param_into_net", "parameter_dict", parameter_dict, dict, "a dict of Parameters")
     tensors = {n: value for n, value in parameter_dict.items() if isinstance(value, Tensor)}
+    names = {name for name, _ in _rows_of(net)}
+    for name, value in parameter_dict.items():
+        kinds = () if name in names else _NOTES
+        require(
+            "load_param_into_net", f"the value of {name!r}", value, (Tensor, *kinds), "a Tensor"
+        )
     return _train.load_param_into_net(net, tensors, strict_load)

@@ -212,12 +212,7 @@ Tensor from_array(PyObject* array) {
     nb::object bits = nb::handle(array).attr("view")("uint16");
     return copy_from_buffer(bits.ptr(), DType::BFloat16);
   }
-  const nb::object native = dtype.attr("isnative");
-  if (PyObject_IsTrue(native.ptr()) != 1) {
-    nb::object swapped = nb::handle(array).attr("astype")(dtype.attr("newbyteorder")("="));
-    return copy_from_buffer(swapped.ptr(), std::nullopt);
-  }
-  return copy_from_buffer(array, std::nullopt);
+  return copy_from_buffer(in_native_order(nb::borrow(array)).ptr(), std::nullopt);
 }
 
 Tensor cast_to(Tensor tensor, std::optional<DType> dtype) {
@@ -289,6 +284,12 @@ std::optional<DType> dtype_of_format(const char* format, Py_ssize_t item_size) {
     default:
       return std::nullopt;
   }
+}
+
+nb::object in_native_order(nb::object array) {
+  const nb::object dtype = array.attr("dtype");
+  if (nb::cast<bool>(dtype.attr("isnative"))) return array;
+  return array.attr("astype")(dtype.attr("newbyteorder")("="));
 }
 
 // Lists may hold tensors beside numbers and arrays.

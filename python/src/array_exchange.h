@@ -24,6 +24,8 @@ PyObject* array_over(Buffer memory, const TensorType& type, bool writable);
 std::optional<DType> dtype_of_format(const char* format, Py_ssize_t item_size);
 // NumPy's array of any data. Throws what NumPy throws.
 nanobind::object as_numpy_array(PyObject* data);
+// An array with its elements' bytes in this machine's order, copied if they were in the other.
+nanobind::object in_native_order(nanobind::object array);
 
 void add_array_exchange(nanobind::module_& module);
 

@@ -92,6 +92,12 @@ data::Array array_from(PyObject* object) {
   if (!made.is_valid()) throw_python_error();
   const auto kind = nb::cast<std::string>(made.attr("dtype").attr("kind"));
   if (kind == "U" || kind == "S") return text_from(std::move(made));
+  const auto refuse = [&] {
+    fail(ErrorKind::Type, "[dataset] a column holds numbers, bools or strings, got {}",
+         nb::repr(made.attr("dtype")).c_str());
+  };
+  if (kind == "M" || kind == "m" || kind == "O") refuse();
+  made = in_native_order(std::move(made));
   auto view = std::make_unique<Py_buffer>();
   if (PyObject_GetBuffer(made.ptr(), view.get(), PyBUF_C_CONTIGUOUS | PyBUF_FORMAT) != 0) {
     PyErr_Clear();
@@ -111,9 +117,10 @@ data::Array array_from(PyObject* object) {
     delete held;
   });
   (void)view.release();
-  if (!dtype || sizes.size() != static_cast<size_t>(PyObject_Size(made.attr("shape").ptr()))) {
-    fail(ErrorKind::Type, "[dataset] a row holds numbers in at most {} axes, got {}", kMaxRank,
-         nb::repr(made.attr("dtype")).c_str());
+  if (!dtype) refuse();
+  const auto axes = static_cast<size_t>(PyObject_Size(made.attr("shape").ptr()));
+  if (sizes.size() != axes) {
+    fail(ErrorKind::Type, "[dataset] a column has at most {} axes, got {}", kMaxRank, axes);
   }
   return data::Array(*dtype, sizes, std::move(owner));
 }

@@ -1,6 +1,8 @@
 // Conversion of what layers and optimizers are made with.
 #include "python/src/layer_arguments.h"
 
+#include <algorithm>
+
 #include "python/src/array_exchange.h"
 #include "python/src/errors.h"
 #include "python/src/object_reference.h"
@@ -27,6 +29,37 @@ std::vector<int64_t> integers_in(nb::handle object, const char* layer, const cha
          nb::repr(object).c_str());
   }
   return numbers;
+}
+
+// A plain number; True and False are none.
+bool is_number(nb::handle object) {
+  return (PyFloat_Check(object.ptr()) || PyLong_Check(object.ptr())) && !PyBool_Check(object.ptr());
+}
+
+// What the keys of a group of parameters mean.
+constexpr std::string_view kGroupKeys[] = {
+    "params", "lr", "weight_decay", "grad_centralization", "accumulation_steps", "order_params"};
+
+void check_keys(const nb::dict& group) {
+  for (nb::handle key : group.keys()) {
+    const std::string name = nb::str(key).c_str();
+    if (std::ranges::find(kGroupKeys, name) == std::end(kGroupKeys)) {
+      fail(ErrorKind::Value, "[optimizer] a group of parameters has no key '{}'; accepted: {}",
+           name, fmt::join(kGroupKeys, ", "));
+    }
+  }
+  if (!group.contains("params") && !group.contains("order_params")) {
+    fail(ErrorKind::Value, "[optimizer] a group of parameters needs the key 'params'");
+  }
+}
+
+nn::Parameters parameters_under(const nb::dict& group, const char* key) {
+  const nb::object given = group[key];
+  if (is_tensor(given.ptr()) || !nb::hasattr(given, "__iter__")) {
+    fail(ErrorKind::Type, "[optimizer] {} of a group must be a list of Parameters, got {}", key,
+         Py_TYPE(given.ptr())->tp_name);
+  }
+  return parameters_from(given, "optimizer");
 }
 
 }  // namespace
@@ -71,20 +104,22 @@ nn::Margins margins_from(nb::handle object, const char* layer) {
 }
 
 optim::LearningRate rate_from(nb::handle object) {
-  if (PyFloat_Check(object.ptr()) || PyLong_Check(object.ptr())) return nb::cast<double>(object);
+  if (is_number(object)) return nb::cast<double>(object);
   if (nb::isinstance<optim::LearningRateSchedule>(object)) {
     return nb::cast<Ref<optim::LearningRateSchedule>>(object);
   }
-  if (is_tensor(object.ptr()) && tensor_of(object.ptr()).rank() == 0) {
-    return tensor_of(object.ptr()).item();
+  if (is_tensor(object.ptr()) && !is_float(tensor_of(object.ptr()).dtype())) {
+    fail(ErrorKind::Type,
+         "[optimizer] learning_rate and weight_decay as a tensor must be of a float dtype, got {}",
+         name(tensor_of(object.ptr()).dtype()));
   }
   nb::object listed = nb::borrow(object);
   if (nb::hasattr(listed, "tolist")) listed = listed.attr("tolist")();
-  if (PyFloat_Check(listed.ptr()) || PyLong_Check(listed.ptr())) return nb::cast<double>(listed);
+  if (is_number(listed)) return nb::cast<double>(listed);
   optim::Rates rates;
   if (PySequence_Check(listed.ptr())) {
     for (nb::handle item : listed) {
-      if (!PyNumber_Check(item.ptr())) break;
+      if (!PyNumber_Check(item.ptr()) || PyBool_Check(item.ptr())) break;
       rates.push_back(nb::cast<double>(nb::float_(item)));
     }
     if (rates.size() == nb::len(listed)) return rates;
@@ -109,19 +144,30 @@ optim::OptimizerParameters optimizer_parameters_from(nb::handle object) {
            Py_TYPE(item.ptr())->tp_name);
     }
     const auto group = nb::borrow<nb::dict>(item);
+    check_keys(group);
     if (group.contains("order_params")) {
-      order = parameters_from(group["order_params"], "optimizer");
+      order = parameters_under(group, "order_params");
       continue;
     }
     optim::ParameterGroup made;
-    made.parameters = parameters_from(group["params"], "optimizer");
+    made.parameters = parameters_under(group, "params");
     if (group.contains("lr")) made.learning_rate = rate_from(group["lr"]);
     if (group.contains("weight_decay")) made.weight_decay = rate_from(group["weight_decay"]);
     if (group.contains("grad_centralization")) {
-      made.centralize_gradients = nb::cast<bool>(group["grad_centralization"]);
+      const nb::object given = group["grad_centralization"];
+      if (!PyBool_Check(given.ptr())) {
+        fail(ErrorKind::Type, "[optimizer] grad_centralization of a group must be a bool, got {}",
+             nb::repr(given).c_str());
+      }
+      made.centralize_gradients = nb::cast<bool>(given);
     }
     if (group.contains("accumulation_steps")) {
-      made.accumulation_steps = nb::cast<int64_t>(group["accumulation_steps"]);
+      const nb::object given = group["accumulation_steps"];
+      if (!PyLong_Check(given.ptr()) || PyBool_Check(given.ptr())) {
+        fail(ErrorKind::Type, "[optimizer] accumulation_steps of a group must be an int, got {}",
+             nb::repr(given).c_str());
+      }
+      made.accumulation_steps = nb::cast<int64_t>(given);
     }
     groups.push_back(std::move(made));
   }

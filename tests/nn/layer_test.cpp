@@ -222,6 +222,18 @@ TEST(Initializer, HasTheMomentsItSays) {
   EXPECT_NEAR(deviation(TruncatedNormal(1)({100000}, DType::Float32)), 0.8796, 0.01);
 }
 
+TEST(Initializer, DrawsInTheDtypeAskedForWhichIsAFloats) {
+  for (const char* name : {"normal", "uniform", "truncatednormal", "xavier_uniform",
+                           "xavier_normal", "he_uniform", "he_normal", "ones"}) {
+    for (DType dtype : {DType::Float16, DType::BFloat16, DType::Float32, DType::Float64}) {
+      EXPECT_EQ(Initial(name).make({2, 3}, dtype, "weight").dtype(), dtype) << name;
+    }
+  }
+  const Error refused = error_of([] { HeUniform()({2, 3}, DType::Int32); });
+  EXPECT_EQ(refused.kind(), ErrorKind::Type);
+  EXPECT_THAT(refused.what(), testing::HasSubstr("[HeUniform] dtype must be float16"));
+}
+
 TEST(Initializer, SameSeedSameBits) {
   const auto drawn = [] {
     set_seed(9);

@@ -206,6 +206,18 @@ TEST(Optimizer, RefusesParametersItCannotTellApart) {
   EXPECT_THROW(SGD(Parameters{a}, {.learning_rate = -1.0}), Error);
 }
 
+TEST(Optimizer, RefusesListsOfRatesThatEndAtDifferentSteps) {
+  const std::vector<ParameterGroup> groups{
+      {.parameters = {parameter("a", {1}, {0})}, .learning_rate = Rates{1, 2}}};
+  EXPECT_NO_THROW(SGD(groups, {.learning_rate = Rates{3, 4}, .weight_decay = Rates{1}}));
+  try {
+    SGD(groups, {.learning_rate = Rates{3}});
+    FAIL() << "one list ends a step before the other";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("[SGD] the lists of learning rates must be of one length"));
+  }
+}
+
 TEST(Optimizer, RefusesGradientsThatDoNotFitBeforeWritingAnything) {
   const auto a = parameter("a", {1}, {3}), b = parameter("b", {2}, {3, 3});
   SGD sgd(Parameters{a, b});

@@ -50,6 +50,25 @@ CASES = {
     ),
     "rate": (lambda: nn.SGD(PARAMETERS, "fast"), r"\[optimizer\] learning_rate .* got str"),
     "rates": (lambda: nn.SGD(PARAMETERS, [0.1, "x"]), r"\[optimizer\] learning_rate .* got list"),
+    "a bool as rate": (lambda: nn.SGD(PARAMETERS, True), r"\[optimizer\] .* number .* got bool"),
+    "a bool among rates": (lambda: nn.SGD(PARAMETERS, [0.1, True]), r"\[optimizer\] .* got list"),
+    "ints as rate": (
+        lambda: nn.SGD(PARAMETERS, Tensor(1)),
+        r"\[optimizer\] learning_rate .* must be of a float dtype, got int64",
+    ),
+    "a group's centralization": (
+        lambda: nn.SGD([{"params": PARAMETERS, "grad_centralization": "yes"}]),
+        r"\[optimizer\] grad_centralization of a group must be a bool, got 'yes'",
+    ),
+    "a group's steps": (
+        lambda: nn.SGD([{"params": PARAMETERS, "accumulation_steps": 1.5}]),
+        r"\[optimizer\] accumulation_steps of a group must be an int, got 1\.5",
+    ),
+    "a group's parameters": (
+        lambda: nn.SGD([{"params": 3}]),
+        r"\[optimizer\] params of a group must be a list of Parameters, got int",
+    ),
+    "no option": (lambda: nn.Adam(PARAMETERS, weigth_decay=0.1), "argument 'weigth_decay'"),
     "mint's optimizer": (
         lambda: mint.optim.Adam(PARAMETERS, betas=0.9),
         r"\[Adam\] betas must be two numbers, got 0.9",
@@ -294,6 +313,15 @@ NO_VALUES = {
         lambda: ops.conv2d(X, Tensor(np.ones((1, 2, 1, 1), np.float32))),
         r"\[conv2d\] x must have 3 or 4 axes",
     ),
+    "group's rate": (
+        lambda: nn.Adam([{"params": PARAMETERS, "learning_rate": 1.0}]),
+        r"\[optimizer\] .* no key 'learning_rate'; accepted: params, lr, weight_decay, .*order_par",
+    ),
+    "group's parameters": (
+        lambda: nn.SGD([{"parms": PARAMETERS}]),
+        r"\[optimizer\] a group of parameters has no key 'parms'; accepted: params",
+    ),
+    "group of none": (lambda: nn.SGD([{"lr": 0.1}]), r"\[optimizer\] .* needs the key 'params'"),
     "seed": (lambda: ms.set_seed(-1), r"\[set_seed\] seed must be at least 0"),
     "wide seed": (lambda: ms.set_seed(2**64), r"\[set_seed\] seed must be .* below 2\*\*64"),
     "window": (lambda: lamella.set_window(-1), r"\[set_window\] operations must be from 1 to"),

@@ -325,3 +325,47 @@ def test_more_workers_than_any_machine_has_are_refused():
     for workers in (0, -1, 100_000):
         with pytest.raises(ValueError, match="num_parallel_workers"):
             ds.NumpySlicesDataset([1, 2]).map(lambda x: x, num_parallel_workers=workers)
+
+
+PAIR = ds.NumpySlicesDataset(([1, 2], [3, 4]), ["a", "b"])
+SAME_NAMES = {
+    "GeneratorDataset": lambda: ds.GeneratorDataset([(1, 2)], ["a", "a"]),
+    "GeneratorDataset of a function": lambda: ds.GeneratorDataset(lambda: [(1, 2)], ["a", "a"]),
+    "NumpySlicesDataset": lambda: ds.NumpySlicesDataset(([1], [2]), ["a", "a"]),
+    "rename": lambda: PAIR.rename(["b"], ["a"]),
+    "project": lambda: PAIR.project(["a", "a"]),
+    "zip": lambda: PAIR.zip(PAIR),
+    "map": lambda: PAIR.map(lambda a: (a, a), ["b"], ["a", "c"]),
+    "batch": lambda: PAIR.batch(
+        2, per_batch_map=lambda b, info: (b, b), input_columns=["b"], output_columns=["a", "c"]
+    ),
+}
+
+
+@pytest.mark.parametrize("case", SAME_NAMES)
+def test_a_name_of_two_columns_is_refused(case):
+    with pytest.raises(ValueError, match=rf"^\[{case.split()[0]}\] .*column 'a'"):
+        SAME_NAMES[case]()
+
+
+def test_what_can_be_read_once_is_not_read_as_empty():
+    once = ds.GeneratorDataset((np.float32(i) for i in range(3)), ["x"])
+    epochs = once.create_tuple_iterator(num_epochs=2)
+    assert len(list(epochs)) == 3
+    with pytest.raises(ValueError, match=r"\[GeneratorDataset\] source is a generator .* once"):
+        list(epochs)
+
+
+@pytest.mark.parametrize("dtype", ["i2", "u4", "i8", "f2", "f4", "f8"])
+def test_elements_in_the_other_order_of_bytes(dtype):
+    swapped = np.array([1, 2, 300], dtype).astype(np.dtype(dtype).newbyteorder())
+    rows = ds.GeneratorDataset([(swapped,)], ["x"]).create_tuple_iterator(output_numpy=True)
+    [[row]] = list(rows)
+    assert row.dtype == np.dtype(dtype)
+    np.testing.assert_array_equal(row, [1, 2, 300])
+
+
+@pytest.mark.parametrize("value", [np.array(["2020-01-01"], "M8[D]"), np.array([object()])])
+def test_columns_of_other_things_are_refused(value):
+    with pytest.raises(TypeError, match=r"\[dataset\] a column holds numbers, bools or strings, "):
+        list(ds.GeneratorDataset([(value,)], ["x"]))

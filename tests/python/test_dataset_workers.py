@@ -302,7 +302,7 @@ def test_an_exception_comes_back_with_its_type_and_traceback(error_of, kind, mes
 def test_results_that_are_no_arrays():
     data = ds.NumpySlicesDataset({"x": np.arange(3)}, shuffle=False)
     data = data.map(lambda x: object(), "x", num_parallel_workers=2, python_multiprocessing=True)
-    with pytest.raises(TypeError, match="a row holds numbers"):
+    with pytest.raises(TypeError, match="a column holds numbers"):
         rows_of(data)
 
 

@@ -10,7 +10,7 @@ import lamella.alias  # noqa: F401
 import mindspore as ms
 import numpy as np
 import pytest
-from mindspore import Parameter, ParameterTuple, Tensor, nn, ops
+from mindspore import Parameter, ParameterTuple, Tensor, mint, nn, ops
 from mindspore.common.initializer import HeNormal, Normal, One, initializer
 
 
@@ -300,6 +300,48 @@ def test_initializers():
     weight = nn.Dense(3, 2, weight_init="zeros").weight
     assert (weight.asnumpy() == 0).all()
     assert (Tensor(shape=(2,), dtype=ms.float32, init=One()).asnumpy() == 1).all()
+
+
+# What a layer is made with, and the shapes that it takes.
+OF_A_DTYPE = {
+    nn.Dense: ((4, 2), [(3, 4)]),
+    nn.Embedding: ((3, 4), []),
+    nn.Conv2d: ((2, 4, 3), [(3, 2, 4, 4)]),
+    nn.Conv2dTranspose: ((2, 4, 3), [(3, 2, 4, 4)]),
+    nn.BatchNorm1d: ((4,), [(3, 4)]),
+    nn.BatchNorm2d: ((2,), [(3, 2, 4, 4)]),
+    nn.LayerNorm: (((4,),), [(3, 4)]),
+    nn.GroupNorm: ((2, 2), [(3, 2, 4, 4)]),
+    nn.RNN: ((4, 2), [(3, 2, 4)]),
+    nn.LSTM: ((4, 2), [(3, 2, 4)]),
+    nn.GRU: ((4, 2), [(3, 2, 4)]),
+    nn.RNNCell: ((4, 2), [(3, 4)]),
+    nn.LSTMCell: ((4, 2), [(3, 4)]),
+    nn.GRUCell: ((4, 2), [(3, 4)]),
+    nn.MultiheadAttention: ((4, 2), [(3, 2, 4)] * 3),
+    nn.TransformerEncoderLayer: ((4, 2, 8), [(3, 2, 4)]),
+    nn.TransformerDecoderLayer: ((4, 2, 8), [(3, 2, 4)] * 2),
+    mint.nn.Linear: ((4, 2), [(3, 4)]),
+    mint.nn.Conv2d: ((2, 4, 3), [(3, 2, 4, 4)]),
+    mint.nn.ConvTranspose2d: ((2, 4, 3), [(3, 2, 4, 4)]),
+    mint.nn.Embedding: ((3, 4), []),
+    mint.nn.BatchNorm2d: ((2,), [(3, 2, 4, 4)]),
+    mint.nn.LayerNorm: ((4,), [(3, 4)]),
+    mint.nn.GroupNorm: ((2, 2), [(3, 2, 4, 4)]),
+    mint.nn.PReLU: ((), [(3, 4)]),
+}
+
+
+@pytest.mark.parametrize("kind", OF_A_DTYPE)
+def test_layers_are_of_the_dtype_that_they_are_made_with(kind):
+    sizes, shapes = OF_A_DTYPE[kind]
+    for dtype in (ms.float16, ms.bfloat16, ms.float64):
+        net = kind(*sizes, dtype=dtype)
+        assert {p.dtype for p in net.get_parameters()} == {dtype}
+        result = net(*[ops.ones(shape, dtype) for shape in shapes] or [Tensor([0, 2])])
+        assert (result[0] if isinstance(result, tuple) else result).dtype == dtype
+    with pytest.raises(TypeError, match=r"^\[\w+\] dtype must be float16, .*, got int32"):
+        kind(*sizes, dtype=ms.int32)
 
 
 def test_signatures():

@@ -126,10 +126,59 @@ def test_checkpoints(tmp_path):
     ms.load_param_into_net(fresh, parameters)
     assert np.array_equal(fresh(Tensor(DATA)).asnumpy(), net(Tensor(DATA)).asnumpy())
     path = tmp_path / "own.ckpt"
-    ms.save_checkpoint(net, str(path), append_dict={"epoch": 3})
+    notes = {"epoch": 3, "rate": 0.1, "best": float("inf"), "last": True, "of": 'nan\'s "kind"'}
+    ms.save_checkpoint(net, str(path), append_dict=notes | {"loss": float("nan")})
     loaded = ms.load_checkpoint(str(path))
-    assert loaded["epoch"] == 3
+    assert loaded.items() >= notes.items()
+    assert np.isnan(loaded["loss"])
+    ms.load_param_into_net(net, loaded)
     assert isinstance(loaded["0.weight"], ms.Parameter)
+
+
+def saved(rows=None, path="never_written", **options):
+    return lambda: ms.save_checkpoint(rows or {"a": Tensor(1.0)}, path, **options)
+
+
+def loaded_into_net(**entries):
+    return lambda: ms.load_param_into_net(nn.Dense(2, 2), entries)
+
+
+def loaded(**options):
+    return lambda: ms.load_checkpoint("never_written", **options)
+
+
+NOT_SAVED_NOR_LOADED = {
+    "value": (loaded_into_net(weight=np.ones((2, 2))), r"the value of 'weight' must be a Tensor"),
+    "text": (loaded_into_net(weight="abc"), r"the value of 'weight' must be a Tensor, got 'abc'"),
+    "array": (loaded_into_net(other=np.ones(2)), r"the value of 'other' must be a Tensor"),
+    "kind": (loaded_into_net(bias=Tensor([1, 2])), r"bias: f32\[2\] in the network, i64\[2\]"),
+    "taken": (saved(append_dict={"a": 3}), r"append_dict: a parameter has the name 'a'"),
+    "note": (saved(append_dict={"b": object()}), r"append_dict\['b'\] must be a bool, .* a Tensor"),
+    "note's name": (saved(append_dict={3: 1}), r"a name in append_dict must be a str, got 3"),
+    "notes": (saved(append_dict="abc"), r"append_dict must be a dict or None, got 'abc'"),
+    "format": (
+        saved(format="banana"),
+        r"format must be one of 'ckpt', 'safetensors', got 'banana'",
+    ),
+    "way": (saved(async_save="banana"), r"async_save must be one of False, True, .* got 'banana'"),
+    "option": (saved(append_dic={}), r"unexpected keyword argument 'append_dic'"),
+    "row": (
+        saved([{"name": "a", "dat": Tensor(1.0)}]),
+        r"needs the keys 'name' and 'data', got .*'dat'",
+    ),
+    "name": (saved({3: Tensor(1.0)}), r"a name must be a str, got 3"),
+    "path": (saved(path=3), r"ckpt_file_name must be a path, got 3"),
+    "prefix": (loaded(filter_prefix=5), r"filter_prefix must be a str, a list of them, or None"),
+    "prefixes": (loaded(specify_prefix=["a", 5]), r"specify_prefix must be a str, .* got 5"),
+    "format to load": (loaded(format="banana"), r"format must be one of"),
+}
+
+
+@pytest.mark.parametrize("case", NOT_SAVED_NOR_LOADED)
+def test_what_is_neither_saved_nor_loaded_is_named(case):
+    call, said = NOT_SAVED_NOR_LOADED[case]
+    with pytest.raises((TypeError, ValueError), match=said):
+        call()
 
 
 def test_one_step_by_hand():
@@ -264,3 +313,12 @@ def test_training_that_ends_before_its_data_lets_go_of_the_workers(way, processe
             assert way == "stop"
         except KeyError:
             assert way == "error"
+
+
+@pytest.mark.parametrize("call", ["train", "eval"])
+def test_a_dataset_of_no_batch_is_refused(call):
+    net = nn.Dense(2, 2)
+    trained = train.Model(net, nn.MSELoss(), nn.SGD(net.trainable_params()), metrics={"loss"})
+    empty = ds.GeneratorDataset(lambda: iter(()), ["x", "y"]).batch(1)
+    with pytest.raises(ValueError, match=rf"\[Model\.{call}\] the dataset gave no batch"):
+        trained.train(1, empty) if call == "train" else trained.eval(empty)

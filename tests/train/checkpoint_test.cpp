@@ -8,6 +8,7 @@
 #include "lamella/io/safetensors.h"
 #include "lamella/nn/container.h"
 #include "lamella/nn/dense.h"
+#include "lamella/ops/functions.h"
 
 namespace lamella::train {
 namespace {
@@ -55,6 +56,23 @@ TEST_F(CheckpointTest, ListsEveryMismatchAndWritesNothing) {
     EXPECT_THAT(error.what(), HasSubstr("3.bias: f32[3] in the checkpoint, missing"));
   }
   EXPECT_EQ(other->get_parameters()[0]->tensor().to_vector<float>(), before);
+}
+
+TEST_F(CheckpointTest, CastsNumbersOnlyToTheirOwnKind) {
+  const auto net = make_ref<nn::Dense>(2, 1, nn::DenseOptions{.bias = nn::Bias::None});
+  const auto load = [&](const Tensor& weight) {
+    load_param_into_net(*net, Checkpoint{.parameters = {{"weight", weight}}});
+    return net->weight()->tensor().to_vector<float>();
+  };
+  EXPECT_EQ(load(ops::cast(Tensor::from_vector<float>({1, 2}, {1, 2}), DType::Float16)),
+            (std::vector<float>{1, 2}));
+  try {
+    load(Tensor::from_vector<int32_t>({1, 2}, {3, 4}));
+    FAIL() << "ints are no weights";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(),
+                HasSubstr("weight: f32[1,2] in the network, i32[1,2] in the checkpoint"));
+  }
 }
 
 TEST_F(CheckpointTest, LeavesOutWhatOnlyOneSideHas) {

@@ -115,10 +115,19 @@ _END = object()
 
 def of_iterable(source):
     """begin(key) for a source that can only be run through: the function of its rows."""
+    begun = False
 
     def rows():
+        nonlocal begun
         call_it = callable(source) and not hasattr(source, "__iter__")
-        return iter(source() if call_it else source)
+        iterator = iter(source() if call_it else source)
+        if begun and iterator is source:
+            raise ValueError(
+                f"[GeneratorDataset] source is a {type(source).__name__} object, which can be read "
+                "once: give a function that returns it, or an iterable that can be begun again"
+            )
+        begun = True
+        return iterator
 
     def begin(key):
         iterator = call(rows, key)

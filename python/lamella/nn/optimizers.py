@@ -136,8 +136,13 @@ class Adam(_nn.Adam):
         weight_decay=0.0,
         loss_scale=1.0,
         use_amsgrad=False,
-        **kwargs,
+        *,
+        use_lazy=False,
+        use_offload=False,
     ):
+        for name, given in (("use_lazy", use_lazy), ("use_offload", use_offload)):
+            if given:
+                raise NotImplementedError(f"[Adam] {name}=True is not provided by Lamella")
         listed, grouped = _listed(params)
         super().__init__(
             listed, learning_rate, beta1, beta2, eps, use_nesterov, weight_decay, loss_scale,

@@ -6,9 +6,10 @@ import math
 from lamella import _native
 from lamella._arguments import int_of as _int_of
 from lamella._arguments import number_of
+from lamella.dtypes import dtype_to_pytype
 from lamella.mindspore.mint.nn import functional as F
 from lamella.nn.cell import Cell, layer
-from lamella.nn.initializers import initializer
+from lamella.nn.initializers import Uniform, initializer
 from lamella.nn.layers import Identity
 from lamella.nn.parameter import Parameter
 
@@ -26,12 +27,21 @@ def _sizes(name, **arguments):
     return [_size(name, argument, value) for argument, value in arguments.items()]
 
 
-def _made(shape, init, dtype, bound=None):
-    """A parameter by an initializer, or uniform within a bound."""
+def _float(layer, dtype):
+    """The dtype of a layer's parameters: a float's, float32 if none is given."""
     dtype = dtype or _native.float32
-    if init is not None:
-        return Parameter(initializer(init, shape, dtype))
-    return Parameter(_native.random_uniform(tuple(shape), -bound, bound, dtype))
+    if dtype_to_pytype(dtype) is not float:
+        raise TypeError(
+            f"[{type(layer).__name__}] dtype must be float16, bfloat16, float32 or float64, "
+            f"got {dtype.name}"
+        )
+    return dtype
+
+
+def _made(layer, shape, init, dtype, bound=None):
+    """A parameter of a layer by an initializer, or uniform within a bound."""
+    init = Uniform(bound) if init is None else init
+    return Parameter(initializer(init, shape, _float(layer, dtype)))
 
 
 # ---- Layers with parameters ----
@@ -50,8 +60,8 @@ class Linear(Cell):
         )
         self.in_features, self.out_features = in_features, out_features
         bound = 1 / math.sqrt(in_features)
-        self.weight = _made((out_features, in_features), weight_init, dtype, bound)
-        self.bias = _made((out_features,), bias_init, dtype, bound) if bias else None
+        self.weight = _made(self, (out_features, in_features), weight_init, dtype, bound)
+        self.bias = _made(self, (out_features,), bias_init, dtype, bound) if bias else None
 
     def construct(self, x):
         return F.linear(x, self.weight, self.bias)
@@ -91,8 +101,8 @@ class _Convolution(Cell):
         self.stride, self.padding, self.dilation, self.groups = stride, padding, dilation, groups
         shape = self._weight_shape(kernel)
         bound = 1 / math.sqrt(math.prod(shape[1:]))
-        self.weight = _made(shape, None, dtype, bound)
-        self.bias = _made((out_channels,), None, dtype, bound) if bias else None
+        self.weight = _made(self, shape, None, dtype, bound)
+        self.bias = _made(self, (out_channels,), None, dtype, bound) if bias else None
 
     def _weight_shape(self, kernel):
         return (self.out_channels, self.in_channels // self.groups, *kernel)
@@ -209,9 +219,7 @@ class Embedding(Cell):
         self.num_embeddings, self.embedding_dim = num_embeddings, embedding_dim
         self.padding_idx = padding_idx
         if _weight is None:
-            _weight = initializer(
-                "normal", (num_embeddings, embedding_dim), dtype or _native.float32
-            )
+            _weight = initializer("normal", (num_embeddings, embedding_dim), _float(self, dtype))
             _weight = _native.operators_by_name.mul(_weight, 100.0)  # of deviation 1
             if padding_idx is not None:
                 _weight[padding_idx] = 0
@@ -242,10 +250,10 @@ class _BatchNorm(Cell):
         self.num_features, self.eps, self.momentum = num_features, eps, momentum
         self.affine, self.track_running_stats = affine, track_running_stats
         shape = (num_features,)
-        self.weight = _made(shape, "ones", dtype) if affine else None
-        self.bias = _made(shape, "zeros", dtype) if affine else None
+        self.weight = _made(self, shape, "ones", dtype) if affine else None
+        self.bias = _made(self, shape, "zeros", dtype) if affine else None
         for name, init in (("running_mean", "zeros"), ("running_var", "ones")):
-            tracked = _made(shape, init, dtype) if track_running_stats else None
+            tracked = _made(self, shape, init, dtype) if track_running_stats else None
             if tracked is not None:
                 tracked.requires_grad = False
             setattr(self, name, tracked)
@@ -299,8 +307,8 @@ class LayerNorm(Cell):
         shape = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
         shape = tuple(_size("LayerNorm", "normalized_shape", size) for size in shape)
         self.normalized_shape, self.eps = shape, eps
-        self.weight = _made(shape, "ones", dtype) if elementwise_affine else None
-        self.bias = _made(shape, "zeros", dtype) if elementwise_affine and bias else None
+        self.weight = _made(self, shape, "ones", dtype) if elementwise_affine else None
+        self.bias = _made(self, shape, "zeros", dtype) if elementwise_affine and bias else None
 
     def construct(self, input):
         return F.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
@@ -320,8 +328,8 @@ class GroupNorm(Cell):
                 f"[GroupNorm] {num_channels} channels do not divide into {num_groups} groups"
             )
         self.num_groups, self.num_channels, self.eps = num_groups, num_channels, eps
-        self.weight = _made((num_channels,), "ones", dtype) if affine else None
-        self.bias = _made((num_channels,), "zeros", dtype) if affine else None
+        self.weight = _made(self, (num_channels,), "ones", dtype) if affine else None
+        self.bias = _made(self, (num_channels,), "zeros", dtype) if affine else None
 
     def construct(self, input):
         return F.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
@@ -336,7 +344,7 @@ class PReLU(Cell):
         num_parameters = _size("PReLU", "num_parameters", num_parameters)
         init = number_of("PReLU", "init", init)
         self.num_parameters = num_parameters
-        self.weight = _made((num_parameters,), init, dtype)
+        self.weight = _made(self, (num_parameters,), init, dtype)
 
     def construct(self, input):
         return F.prelu(input, self.weight)
