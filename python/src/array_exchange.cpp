@@ -298,7 +298,9 @@ nb::object as_numpy_array(PyObject* data) {
   if (array != nullptr) return nb::steal(array);
   // NumPy says: "The requested array has an inhomogeneous shape after 1 dimensions."
   nb::python_error error;
-  if (std::string_view(error.what()).find("inhomogeneous") == std::string_view::npos) throw error;
+  if (std::string_view(error.what()).find("inhomogeneous") == std::string_view::npos) {
+    throw nb::python_error(std::move(error));
+  }
   fail(ErrorKind::Value,
        "[tensor] the items of a list must be of one shape, as rows of one length are");
 }

@@ -359,8 +359,7 @@ DatasetHandle map(DatasetHandle& self, std::vector<TransformHandle> transforms, 
   std::vector<Ref<data::Transform>> list;
   for (TransformHandle& handle : transforms) list.push_back(std::move(handle.transform));
   return {self.dataset->map(
-      std::move(list),
-      {.inputs = std::move(inputs), .outputs = std::move(outputs), .workers = workers})};
+      list, {.inputs = std::move(inputs), .outputs = std::move(outputs), .workers = workers})};
 }
 
 // The next row as a tuple, of tensors or of NumPy arrays, which text always is; None at the end of

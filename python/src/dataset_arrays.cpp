@@ -111,12 +111,12 @@ data::Array array_from(PyObject* object) {
   if (view->ndim <= kMaxRank) {
     for (int axis = 0; axis < view->ndim; ++axis) sizes.push_back(view->shape[axis]);
   }
-  std::shared_ptr<const void> owner(view->buf, [held = view.get()](const void*) {
+  Py_buffer* const held = view.release();
+  std::shared_ptr<const void> owner(held->buf, [held](const void*) {
     const HostLock lock;
     PyBuffer_Release(held);
     delete held;
   });
-  (void)view.release();
   if (!dtype) refuse();
   const auto axes = static_cast<size_t>(PyObject_Size(made.attr("shape").ptr()));
   if (sizes.size() != axes) {

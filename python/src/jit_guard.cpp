@@ -3,7 +3,7 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
+#include <bit>
 
 #include "python/src/tensor_object.h"
 
@@ -40,8 +40,8 @@ bool same_constant(PyObject* a, PyObject* b) {
     return false;
   }
   if (PyFloat_CheckExact(a)) {
-    const double x = PyFloat_AS_DOUBLE(a), y = PyFloat_AS_DOUBLE(b);
-    return std::memcmp(&x, &y, sizeof x) == 0;
+    return std::bit_cast<uint64_t>(PyFloat_AS_DOUBLE(a)) ==
+           std::bit_cast<uint64_t>(PyFloat_AS_DOUBLE(b));
   }
   if (PyTuple_CheckExact(a)) return same_items(a, b);
   const int equal = PyObject_RichCompareBool(a, b, Py_EQ);

@@ -40,11 +40,14 @@ PyObject* make(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   }
   return guarded([&] {
     const Tensor tensor = is_tensor(value) ? tensor_of(value) : tensor_from(value, std::nullopt);
-    return take(type, new nn::Parameter(
-                          tensor, name == nullptr ? std::string(nn::Parameter::kUnnamed) : name,
+    auto* const parameter =
+        new nn::Parameter(tensor, name == nullptr ? std::string(nn::Parameter::kUnnamed) : name,
                           {.requires_grad = requires_grad != 0,
                            .layerwise_parallel = layerwise != 0,
-                           .parallel_optimizer = parallel != 0}));
+                           .parallel_optimizer = parallel != 0});
+    PyObject* self = take(type, parameter);
+    if (self == nullptr) delete parameter;
+    return self;
   });
 }
 
