@@ -11,6 +11,7 @@ from lamella.explanation import Explanation
 from mindspore import Parameter, Tensor, amp, dataset, mint, nn, ops, profiler, train
 
 import lamella
+from lamella import control_flow
 
 X = Tensor(np.arange(6, dtype=np.float32).reshape(2, 3))
 IMAGES = Tensor(np.ones((1, 2, 4, 4), np.float32))
@@ -276,6 +277,14 @@ CASES = {
         lambda: ops.InTopK(2)(X, Tensor([0.0, 1.9])),
         r"\[in_top_k\] classes must be .* an integer dtype, got float32",
     ),
+    "numbers to count": (
+        lambda: ops.bincount(Tensor([1.5, 2.0])),
+        r"\[bincount\] input must be of an integer dtype, got float32",
+    ),
+    "branch": (
+        lambda: control_flow.cond(Tensor(True), X, X),
+        r"\[cond\] true_fn must be a function, got Tensor",
+    ),
     "one hot": (
         lambda: ops.one_hot(Tensor([0.5]), 2, 1.0, 0.0),
         r"\[one_hot\] indices must be .* an integer dtype, got float32",
@@ -289,6 +298,49 @@ def test_the_argument_is_named(case):
     with pytest.raises(TypeError, match=said) as raised:
         make()
     assert "incompatible function arguments" not in str(raised.value)
+
+
+ROWS = Tensor([0, 1])
+WITH_AN_INT = {
+    "gather axis": lambda n: ops.gather(X, ROWS, n),
+    "split split_size_or_sections": lambda n: ops.split(X, n),
+    "split axis": lambda n: ops.split(X, 1, n),
+    "chunk chunks": lambda n: ops.chunk(X, n),
+    "tensor_split indices_or_sections": lambda n: ops.tensor_split(X, n),
+    "topk k": lambda n: ops.topk(X, n),
+    "eye n": lambda n: ops.eye(n),
+    "eye m": lambda n: ops.eye(2, n),
+    "linspace steps": lambda n: ops.linspace(0, 1, n),
+    "one_hot depth": lambda n: ops.one_hot(ROWS, n, 1.0, 0.0),
+    "bincount minlength": lambda n: ops.bincount(ROWS, minlength=n),
+    "take axis": lambda n: X.take(ROWS, n),
+    "swapaxes axis0": lambda n: ops.swapaxes(X, n, 1),
+    "moveaxis source": lambda n: ops.moveaxis(X, n, 1),
+    "flatten start_dim": lambda n: ops.flatten(X, start_dim=n),
+    "repeat_interleave axis": lambda n: ops.repeat_interleave(X, 2, n),
+    "unbind dim": lambda n: ops.unbind(X, n),
+    "index_fill axis": lambda n: ops.index_fill(X, n, ROWS, 1.0),
+    "select dim": lambda n: mint.select(X, n, 1),
+    "unsorted_segment_sum num_segments": lambda n: ops.unsorted_segment_sum(X, ROWS, n),
+    "randperm n": lambda n: mint.randperm(n),
+    "vander N": lambda n: ops.vander(Tensor([1.0, 2.0]), n),
+    "histc bins": lambda n: ops.histc(X, n),
+    "fori_loop upper": lambda n: control_flow.fori_loop(0, n, lambda i, x: x, X),
+    "fori_loop lower": lambda n: control_flow.fori_loop(n, 2, lambda i, x: x, X),
+    "ForiLoop upper": lambda n: ops.ForiLoop()(0, n, lambda i, x: x, X),
+    "Scan length": lambda n: ops.Scan()(lambda c, x: (c, c), X, None, n),
+}
+
+
+@pytest.mark.parametrize("case", WITH_AN_INT)
+def test_a_fraction_where_an_int_is_due_is_refused(case):
+    call, argument = case.split()
+    said = rf"\[{call}\] ({argument}|an argument) must be an int"
+    for fraction in (0.5, Tensor(1.5)):
+        with pytest.raises(TypeError, match=said):
+            WITH_AN_INT[case](fraction)
+    for one in (1, np.int64(1), Tensor(1)):
+        WITH_AN_INT[case](one)
 
 
 NO_VALUES = {
@@ -322,6 +374,10 @@ NO_VALUES = {
         r"\[optimizer\] a group of parameters has no key 'parms'; accepted: params",
     ),
     "group of none": (lambda: nn.SGD([{"lr": 0.1}]), r"\[optimizer\] .* needs the key 'params'"),
+    "turns": (
+        lambda: ops.Scan()(lambda c, x: (c, c), X, None, -1),
+        r"\[Scan\] length must be at least 0, got -1",
+    ),
     "seed": (lambda: ms.set_seed(-1), r"\[set_seed\] seed must be at least 0"),
     "wide seed": (lambda: ms.set_seed(2**64), r"\[set_seed\] seed must be .* below 2\*\*64"),
     "window": (lambda: lamella.set_window(-1), r"\[set_window\] operations must be from 1 to"),

@@ -1,6 +1,7 @@
 """Picking and placing elements, in the spellings of the dialects."""
 
 from lamella import _native
+from lamella.adapt.arguments import check_axis, integer
 from lamella.adapt.creation import astensor, full, full_like
 from lamella.adapt.elementwise import as_dtype, class_numbers
 
@@ -9,16 +10,10 @@ _o = _native.operators_by_name
 _MODES = {"none": "set", "add": "add", "mul": "mul", "multiply": "mul", "max": "max", "min": "min"}
 
 
-def check_axis(x, axis, name):
-    if not -x.ndim <= axis < x.ndim:
-        raise ValueError(f"[{name}] axis {axis} is outside of a tensor with {x.ndim} axes")
-    return axis % x.ndim
-
-
 def gather(x, indices, axis, batch_dims=0):
     """Slices of an axis; with batch_dims, each batch picks by indices of its own."""
     indices = astensor(indices)
-    axis = check_axis(x, int(axis), "gather")
+    axis = check_axis(x, axis, "gather")
     if batch_dims == 0:
         return _o.gather(x, indices, axis)
     if batch_dims < 0:
@@ -66,6 +61,7 @@ def take(x, indices, axis=None, mode="clip"):
     indices = astensor(indices)
     if axis is None:
         x, axis = _o.reshape(x, (-1,)), 0
+    axis = check_axis(x, axis, "take")
     size = x.shape[axis]
     if mode == "wrap":
         indices = _o.mod(indices, size)
@@ -152,7 +148,7 @@ def unique_with_pad(x, value):
 
 def one_hot(indices, depth, on_value=1, off_value=0, axis=-1, dtype=None):
     indices = class_numbers("one_hot", "indices", astensor(indices))
-    depth = int(depth)
+    depth = integer(depth)
     if depth < 0:
         depth = int(_o.max(indices)) + 1
     if dtype is None:

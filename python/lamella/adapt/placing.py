@@ -1,7 +1,7 @@
 """Placing elements: the scatters, segments, fills and updates of the dialects."""
 
 from lamella import _native
-from lamella.adapt.arguments import size_tuple
+from lamella.adapt.arguments import integer, size_tuple
 from lamella.adapt.creation import arange, astensor, full, ones_like, zeros
 from lamella.adapt.elementwise import as_dtype, div, is_float
 
@@ -49,7 +49,7 @@ def update_rows(x, indices, values, mode):
 
 def unsorted_segment(mode, x, segments, count):
     """x combined by segment numbers; negative ones are left out."""
-    count = int(count)
+    count = integer(count)
     segments = astensor(segments)
     rest = x.shape[segments.ndim :]
     if mode in ("min", "max"):
