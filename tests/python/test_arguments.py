@@ -343,6 +343,33 @@ def test_a_fraction_where_an_int_is_due_is_refused(case):
         WITH_AN_INT[case](one)
 
 
+# Of an axis, or of segments, two long.
+OUTSIDE = {
+    **{
+        f"unsorted_segment_{kind}": lambda at, kind=kind: getattr(ops, f"unsorted_segment_{kind}")(
+            X, Tensor([at, 0]), 2
+        )
+        for kind in ("sum", "prod", "max", "min")
+    },
+    "index_add": lambda at: ops.index_add(Parameter(X), Tensor([at]), X[:1], 0),
+    "index_fill": lambda at: ops.index_fill(X, 0, Tensor([at]), 1.0),
+    "index_copy": lambda at: X.copy().index_copy_(0, Tensor([at]), X[:1]),
+}
+
+
+@pytest.mark.parametrize("at", [2, 3, 10**9])
+@pytest.mark.parametrize("name", OUTSIDE)
+def test_an_index_outside_is_named_with_its_operator(name, at):
+    said = rf"\[{name}\] (index|segment) {at} is out of range for axis 0 of size 2"
+    with pytest.raises(IndexError, match=said):
+        OUTSIDE[name](at).asnumpy()
+
+
+def test_negative_segments_are_left_out():
+    for name in list(OUTSIDE)[:4]:
+        np.testing.assert_array_equal(OUTSIDE[name](-1)[0].asnumpy(), X[1].asnumpy())
+
+
 NO_VALUES = {
     "int": (lambda: Tensor(10**30), r"\[tensor\] int64 does not hold an int of 100 bits; a float"),
     "negative int": (lambda: Tensor(-(2**63) - 1), r"\[tensor\] int64 does not hold .* 64 bits"),
@@ -374,6 +401,15 @@ NO_VALUES = {
         r"\[optimizer\] a group of parameters has no key 'parms'; accepted: params",
     ),
     "group of none": (lambda: nn.SGD([{"lr": 0.1}]), r"\[optimizer\] .* needs the key 'params'"),
+    "segments": (
+        lambda: ops.unsorted_segment_max(X, ROWS, -1),
+        r"\[unsorted_segment_max\] num_segments must be at least 0, got -1",
+    ),
+    "new tensor": (lambda: ops.zeros((2, -1)), r"\[zeros\] size must not have negative sizes"),
+    "scattered": (
+        lambda: ops.scatter_nd(Tensor([[0]]), Tensor([1.0]), (-3,)),
+        r"\[scatter_nd\] shape must not have negative sizes, got \(-3,\)",
+    ),
     "turns": (
         lambda: ops.Scan()(lambda c, x: (c, c), X, None, -1),
         r"\[Scan\] length must be at least 0, got -1",

@@ -131,6 +131,16 @@ def size_tuple(sizes):
     return (integer(sizes, _SIZES),)
 
 
+def new_shape(sizes):
+    """The shape of a new tensor; ValueError for a negative size."""
+    shape = size_tuple(sizes)
+    if any(size < 0 for size in shape):
+        call, arguments = _receiver(sizes)
+        argument = next(iter(arguments)) if len(arguments) == 1 else "a shape"
+        raise ValueError(f"[{call}] {argument} must not have negative sizes, got {shape}")
+    return shape
+
+
 def ints(value, count):
     """`count` integers from one or from `count`."""
     values = size_tuple(value)

@@ -3,7 +3,7 @@
 import math
 
 from lamella import _native
-from lamella.adapt.arguments import integer, size_tuple
+from lamella.adapt.arguments import integer, new_shape
 
 _o = _native.operators_by_name
 
@@ -17,10 +17,10 @@ def astensor(x, dtype=None):
 def full(shape, value, dtype=None):
     if isinstance(value, _native.Tensor):
         tensor = value if dtype is None else _o.cast(value, dtype)
-        return _o.broadcast_to(tensor, size_tuple(shape))
+        return _o.broadcast_to(tensor, new_shape(shape))
     if dtype is None:
         dtype = _native.Tensor(value).dtype
-    return _o.broadcast_to(_native.Tensor(value, dtype), size_tuple(shape))
+    return _o.broadcast_to(_native.Tensor(value, dtype), new_shape(shape))
 
 
 def zeros(shape, dtype=None):

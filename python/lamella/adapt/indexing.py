@@ -73,7 +73,8 @@ def take(x, indices, axis=None, mode="clip"):
 def index_add(x, axis, indices, source, alpha=1):
     if not (type(alpha) in (int, float) and alpha == 1):
         source = _o.mul(source, alpha)
-    return _o.scatter(x, indices, as_dtype(source, x.dtype), axis, "add")
+    source = as_dtype(source, x.dtype)
+    return _o.scatter(x, indices, source, axis, "add", operation="index_add")
 
 
 def index_fill(x, axis, indices, value):
@@ -81,7 +82,7 @@ def index_fill(x, axis, indices, value):
     axis = check_axis(x, axis, "index_fill")
     shape = (*x.shape[:axis], indices.size, *x.shape[axis + 1 :])
     updates = _o.broadcast_to(as_dtype(astensor(value), x.dtype), shape)
-    return _o.scatter(x, _o.reshape(indices, (-1,)), updates, axis)
+    return _o.scatter(x, _o.reshape(indices, (-1,)), updates, axis, operation="index_fill")
 
 
 def select_index(x, axis, index):

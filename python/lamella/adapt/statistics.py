@@ -39,7 +39,8 @@ def bincount(x, weights=None, minlength=0, length=None):
     count = max(integer(minlength), int(_o.max(x)) + 1 if x.size else 0)
     count = count if length is None else integer(length)
     each = ones(x.shape, _native.int64) if weights is None else astensor(weights)
-    return _o.scatter(zeros((count,), each.dtype), as_dtype(x, _native.int64), each, 0, "add")
+    x = as_dtype(x, _native.int64)
+    return _o.scatter(zeros((count,), each.dtype), x, each, 0, "add", operation="bincount")
 
 
 def _bounds(x, low, high):
