@@ -281,6 +281,45 @@ CASES = {
         lambda: ops.bincount(Tensor([1.5, 2.0])),
         r"\[bincount\] input must be of an integer dtype, got float32",
     ),
+    **{
+        f"dtype of {kind.__name__}": (
+            lambda kind=kind, axes=axes: kind(3, 4)(ops.ones(axes, ms.float16)),
+            rf"\[{kind.__name__}\] x must have the dtype of the weights, float32, got f16",
+        )
+        for kind, axes in [
+            *((kind, (2, 1, 3)) for kind in (nn.RNN, nn.LSTM, nn.GRU)),
+            *((kind, (2, 3)) for kind in (nn.RNNCell, nn.LSTMCell, nn.GRUCell)),
+        ]
+    },
+    "lengths": (
+        lambda: nn.LSTM(3, 4)(X, None, 3),
+        r"\[LSTM\] seq_length must be a Tensor or None, got 3",
+    ),
+    "states": (lambda: nn.GRU(3, 4)(X, 3), r"\[GRU\] hx must be"),
+    "mask of attention": (
+        lambda: nn.MultiheadAttention(4, 2)(X, X, X, attn_mask=3),
+        r"\[MultiheadAttention\] attn_mask must be a Tensor or None, got 3",
+    ),
+    "mask of a layer": (
+        lambda: nn.TransformerEncoderLayer(4, 2)(X, 3),
+        r"\[TransformerEncoderLayer\] src_mask must be a Tensor or None, got 3",
+    ),
+    "mask": (
+        lambda: ops.masked_select(X, Tensor([1, 0, 1])),
+        r"\[masked_select\] mask must be of dtype bool, got int64",
+    ),
+    "norm": (
+        lambda: ops.clip_by_global_norm((X,), "a"),
+        r"\[clip_by_global_norm\] clip_norm must be a number, got 'a'",
+    ),
+    "finite": (
+        lambda: amp.DynamicLossScaler(4, 2, 10).adjust("no"),
+        r"\[DynamicLossScaler.adjust\] grads_finite must be a bool or a Tensor, got 'no'",
+    ),
+    "steps between checkpoints": (
+        lambda: train.CheckpointConfig(save_checkpoint_steps=1.5),
+        r"\[CheckpointConfig\] save_checkpoint_steps must be an int, got 1\.5",
+    ),
     "branch": (
         lambda: control_flow.cond(Tensor(True), X, X),
         r"\[cond\] true_fn must be a function, got Tensor",
@@ -401,6 +440,26 @@ NO_VALUES = {
         r"\[optimizer\] a group of parameters has no key 'parms'; accepted: params",
     ),
     "group of none": (lambda: nn.SGD([{"lr": 0.1}]), r"\[optimizer\] .* needs the key 'params'"),
+    "norm": (
+        lambda: ops.clip_by_norm(X, -1.0),
+        r"\[clip_by_norm\] max_norm must be at least 0, got -1\.0",
+    ),
+    "norm of all": (
+        lambda: ops.clip_by_global_norm((X,), -1.0),
+        r"\[clip_by_global_norm\] clip_norm must be at least 0, got -1\.0",
+    ),
+    "norm of none": (
+        lambda: ops.clip_by_global_norm(()),
+        r"\[clip_by_global_norm\] x must hold at least one Tensor",
+    ),
+    "dropout of attention": (
+        lambda: nn.MultiheadAttention(4, 2, dropout=2.0),
+        r"\[MultiheadAttention\] dropout must be in \[0, 1\], got 2",
+    ),
+    "checkpoints to keep": (
+        lambda: train.CheckpointConfig(keep_checkpoint_max=-1),
+        r"\[CheckpointConfig\] keep_checkpoint_max must be at least 0, got -1",
+    ),
     "segments": (
         lambda: ops.unsorted_segment_max(X, ROWS, -1),
         r"\[unsorted_segment_max\] num_segments must be at least 0, got -1",

@@ -120,7 +120,9 @@ def nonzero(x, as_tuple=False):
 
 
 def masked_select(x, mask):
-    return _native.masked_select(x, as_dtype(mask, _native.bool_))
+    if mask.dtype != _native.bool_:
+        raise TypeError(f"[masked_select] mask must be of dtype bool, got {mask.dtype.name}")
+    return _native.masked_select(x, mask)
 
 
 def unique(x, return_inverse=False, return_counts=False, axis=None, operation="unique"):
