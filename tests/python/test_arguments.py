@@ -291,6 +291,13 @@ CASES = {
             *((kind, (2, 3)) for kind in (nn.RNNCell, nn.LSTMCell, nn.GRUCell)),
         ]
     },
+    **{
+        f"option of {kind.__name__}": (
+            lambda kind=kind: kind(3, 4, bidirectinal=True),
+            rf"{kind.__name__}\.__init__\(\) got an unexpected keyword argument 'bidirectinal'",
+        )
+        for kind in (nn.LSTM, nn.GRU, nn.RNN, nn.GRUCell, nn.BatchNorm2d, mint.nn.Conv2d)
+    },
     "lengths": (
         lambda: nn.LSTM(3, 4)(X, None, 3),
         r"\[LSTM\] seq_length must be a Tensor or None, got 3",
