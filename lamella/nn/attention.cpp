@@ -145,6 +145,10 @@ MultiheadAttention::MultiheadAttention(int64_t embed_dim, int64_t num_heads,
          num_heads, embed_dim);
   }
   require_float("MultiheadAttention", options.dtype);
+  if (!(options.dropout >= 0 && options.dropout <= 1)) {
+    fail(ErrorKind::Value, "[MultiheadAttention] dropout must be in [0, 1], got {}",
+         options.dropout);
+  }
   const Initial projection(make_ref<XavierUniform>());
   const auto add = [&](const char* name, const Initial& initial, const Shape& shape) {
     add_parameter(name, make_ref<Parameter>(initial.make(shape, options.dtype, name)));

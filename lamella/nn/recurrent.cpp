@@ -53,10 +53,14 @@ void add_parameters(Cell& cell, const std::string& suffix, int64_t in, int64_t h
   add("bias_hh", {gates * hidden});
 }
 
-void check_input(std::string_view layer, const Tensor& x, int rank, int64_t size) {
+void check_input(std::string_view layer, const Tensor& x, int rank, int64_t size, DType weights) {
   if (x.rank() != rank || !x.shape().back().is(size)) {
     fail(ErrorKind::Value, "[{}] x must have {} axes, the last of size {}, got {}", layer, rank,
          size, text(x.type()));
+  }
+  if (x.dtype() != weights) {
+    fail(ErrorKind::Type, "[{}] x must have the dtype of the weights, {}, got {}", layer,
+         name(weights), text(x.type()));
   }
 }
 
@@ -165,11 +169,7 @@ Recurrent::Output Recurrent::run_direction(const Sequence& sequence, const std::
 }
 
 Recurrent::Output Recurrent::run(const Tensor& x, const Tensors& given, const Tensor& lengths) {
-  check_input(class_name(), x, 3, input_size_);
-  if (const DType weights = use("weight_hh_l0").dtype(); x.dtype() != weights) {
-    fail(ErrorKind::Type, "[{}] x must have the dtype of the weights, {}, got {}", class_name(),
-         name(weights), text(x.type()));
-  }
+  check_input(class_name(), x, 3, input_size_, use("weight_hh_l0").dtype());
   const bool batch_first = options_.axes == AxisOrder::BatchFirst;
   Sequence sequence{
       .x = batch_first ? ops::swapaxes(x, 0, 1) : x, .mask = {}, .length = 0, .batch = 0};
@@ -271,7 +271,7 @@ Tensors RecurrentCell::construct(const Tensors& inputs) {
          state_count_, inputs.size());
   }
   const Tensor& x = inputs[0];
-  check_input(class_name(), x, 2, input_size_);
+  check_input(class_name(), x, 2, input_size_, use("weight_hh").dtype());
   const Shape shape{x.shape()[0], hidden_size_};
   Tensors states(inputs.begin() + 1, inputs.end());
   for (size_t i = 0; i < state_count_; ++i) {

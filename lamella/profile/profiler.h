@@ -46,6 +46,8 @@ class LAMELLA_API Profiler : public Object {
   // A step of the program ends and the next begins.
   void step();
   bool recording() const { return recording_; }
+  // From start to stop or, without a schedule, analyse.
+  bool started() const { return started_; }
 
   // Stops (under a schedule, only until the next step), and writes what was recorded into the
   // folder output_path, which is made if it is missing:

@@ -141,7 +141,8 @@ def _called(function, args):
             ),
             "",
         )
-    return f"{owner}.{name}"
+    # Layers whose call the package arranges are run by a method that no user calls.
+    return owner if name == "run" else f"{owner}.{name}"
 
 
 def _signatures(text):

@@ -1,5 +1,7 @@
 """Mixed precision: loss scales, and networks whose cells compute in 16-bit floats."""
 
+import numpy as np
+
 from lamella import _native
 from lamella._arguments import items_of, number_of, require
 from lamella._native import Tensor
@@ -103,7 +105,14 @@ class LossScaler:
         another form, says that they were not finite. Gives True."""
         if grads_finite is None and scaler_update is None:
             raise TypeError(f"[{type(self).__name__}.adjust] grads_finite is missing")
-        finite = grads_finite if grads_finite is not None else not scaler_update
+        name, given = (
+            ("scaler_update", scaler_update)
+            if grads_finite is None
+            else ("grads_finite", grads_finite)
+        )
+        call = f"{type(self).__name__}.adjust"
+        require(call, name, given, (bool, np.bool_, Tensor), "a bool or a Tensor")
+        finite = given if name == "grads_finite" else not given
         self._update.adjust(
             self.scale_value, finite if isinstance(finite, Tensor) else Tensor(bool(finite))
         )

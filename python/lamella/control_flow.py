@@ -4,9 +4,12 @@ A body is called once, with placeholders for what is carried. What is carried ma
 tuples, lists and dictionaries of tensors; its structure stays the same from turn to turn.
 """
 
+from collections.abc import Callable
+
 import numpy as np
 
 from lamella import _native
+from lamella._arguments import int_of, require
 from lamella._native import Tensor
 from lamella.structures import flat, restore
 
@@ -67,6 +70,8 @@ def cond(condition, true_fn, false_fn, *operands):
     if not isinstance(condition, Tensor):
         kind = type(condition).__name__
         raise TypeError(f"[cond] the condition must be a Tensor or a bool, got {kind}")
+    for name, branch_fn in (("true_fn", true_fn), ("false_fn", false_fn)):
+        require("cond", name, branch_fn, Callable, "a function")
     results = _control.cond(condition, branch(true_fn), branch(false_fn))
     return restore(structures[0], results)
 
@@ -89,12 +94,12 @@ def while_loop(cond_func, loop_func, init_val):
 
 def fori_loop(lower, upper, loop_func, init_val):
     """loop_func(i, carried) for i from lower to upper - 1; i is a tensor."""
-    start = int(lower)
+    start, end = int_of("fori_loop", "lower", lower), int_of("fori_loop", "upper", upper)
 
     def turn(carry, _):
         i, carried = carry
         return (i + 1, loop_func(i, carried)), None
 
-    length = max(int(upper) - start, 0)
+    length = max(end - start, 0)
     (_, carried), _ = scan(turn, (Tensor(start), init_val), None, length)
     return carried

@@ -142,12 +142,30 @@ class Profiler(_native.profile.Profiler):
         )  # fmt: skip
         self._on_trace_ready = on_trace_ready
         self._metadata = {}
+        self._was_started = False
         if start_profile:
             self.start()
 
     def __enter__(self):
-        self.start()
+        if not self._started:
+            self.start()
         return self
+
+    def start(self):
+        """Begins to record, as the schedule says. RuntimeError if it was started already."""
+        if self._started:
+            raise RuntimeError(f"[{type(self).__name__}.start] it was started already")
+        self._was_started = True
+        super().start()
+
+    def stop(self):
+        """Records no more. RuntimeError if it was never started."""
+        self._check_was_started("stop")
+        super().stop()
+
+    def _check_was_started(self, call):
+        if not self._was_started:
+            raise RuntimeError(f"[{type(self).__name__}.{call}] it was not started")
 
     def __exit__(self, *error):
         self.stop()
@@ -163,6 +181,7 @@ class Profiler(_native.profile.Profiler):
             )
         if mode not in ("sync", "async"):
             raise ValueError(f"[Profiler.analyse] mode must be 'sync' or 'async', got {mode!r}")
+        self._check_was_started("analyse")
         self._write(None)
 
     def op_analyse(self, op_name, device_id=None):

@@ -3,7 +3,7 @@
 import os
 
 from lamella import _native
-from lamella._arguments import items_of, number_of, one_of, require
+from lamella._arguments import int_of, items_of, number_of, one_of, require
 from lamella._native import Tensor
 from lamella.dataset.operations import Dataset
 from lamella.nn.cell import layer
@@ -175,13 +175,19 @@ class CheckpointConfig:
         crc_check=False,
         remove_redundancy=False,
         format="ckpt",
-        **kwargs,
     ):
         _refuse(
             "CheckpointConfig", enc_key=enc_key, append_info=append_info,
             keep_checkpoint_per_n_minutes=keep_checkpoint_per_n_minutes,
-            exception_save=exception_save, **kwargs,
+            exception_save=exception_save,
         )  # fmt: skip
+        for name, count in (
+            ("save_checkpoint_steps", save_checkpoint_steps),
+            ("save_checkpoint_seconds", save_checkpoint_seconds),
+            ("keep_checkpoint_max", keep_checkpoint_max),
+        ):
+            if count is not None and int_of("CheckpointConfig", name, count) < 0:
+                raise ValueError(f"[CheckpointConfig] {name} must be at least 0, got {count}")
         self.save_checkpoint_steps = save_checkpoint_steps
         self.save_checkpoint_seconds = save_checkpoint_seconds
         self.keep_checkpoint_max = keep_checkpoint_max

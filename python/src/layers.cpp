@@ -165,7 +165,7 @@ auto recurrent_class(nb::module_& module, const char* name) {
             const nn::Recurrent::Output output = self.run(x, states, lengths.value_or(Tensor()));
             return std::pair(output.sequence, output.states);
           },
-          "x"_a, "states"_a, "lengths"_a.none());
+          "x"_a, "hx"_a, "seq_length"_a.none());
 }
 
 nn::RecurrentOptions recurrent_options(int64_t layers, bool has_bias, bool batch_first,
@@ -326,8 +326,8 @@ void add_attention(nb::module_& module) {
             if (weights) given = output.weights;
             return std::pair(output.result, given);
           },
-          "query"_a, "key"_a, "value"_a, "key_padding"_a.none(), "attention"_a.none(), "weights"_a,
-          "average"_a);
+          "query"_a, "key"_a, "value"_a, "key_padding_mask"_a.none(), "attn_mask"_a.none(),
+          "need_weights"_a, "average"_a);
   transformer_layer<nn::TransformerEncoderLayer>(module, "TransformerEncoderLayer")
       .def(
           "run",
@@ -335,7 +335,7 @@ void add_attention(nb::module_& module) {
              const std::optional<Tensor>& padding, const std::optional<Tensor>& attention) {
             return self.run(source, masks_from(padding, attention, false));
           },
-          "source"_a, "key_padding"_a.none(), "attention"_a.none());
+          "src"_a, "src_key_padding_mask"_a.none(), "src_mask"_a.none());
   transformer_layer<nn::TransformerDecoderLayer>(module, "TransformerDecoderLayer")
       .def(
           "run",
@@ -347,8 +347,8 @@ void add_attention(nb::module_& module) {
             return self.run(target, memory, masks_from(target_padding, target_attention, false),
                             masks_from(memory_padding, memory_attention, false));
           },
-          "target"_a, "memory"_a, "target_padding"_a.none(), "target_attention"_a.none(),
-          "memory_padding"_a.none(), "memory_attention"_a.none());
+          "tgt"_a, "memory"_a, "tgt_key_padding_mask"_a.none(), "tgt_mask"_a.none(),
+          "memory_key_padding_mask"_a.none(), "memory_mask"_a.none());
 }
 
 template <typename Layer>

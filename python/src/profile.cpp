@@ -86,6 +86,7 @@ void add_profiler(nb::module_& module) {
       .def("stop", &Profiler::stop)
       .def("step", &Profiler::step)
       .def_prop_ro("recording", &Profiler::recording)
+      .def_prop_ro("_started", &Profiler::started)
       .def_prop_ro("_output_path", [](Profiler& self) { return self.options().output_path; })
       .def(
           "_analyse",

@@ -11,6 +11,7 @@ from lamella.explanation import Explanation
 from mindspore import Parameter, Tensor, amp, dataset, mint, nn, ops, profiler, train
 
 import lamella
+from lamella import control_flow
 
 X = Tensor(np.arange(6, dtype=np.float32).reshape(2, 3))
 IMAGES = Tensor(np.ones((1, 2, 4, 4), np.float32))
@@ -276,6 +277,60 @@ CASES = {
         lambda: ops.InTopK(2)(X, Tensor([0.0, 1.9])),
         r"\[in_top_k\] classes must be .* an integer dtype, got float32",
     ),
+    "numbers to count": (
+        lambda: ops.bincount(Tensor([1.5, 2.0])),
+        r"\[bincount\] input must be of an integer dtype, got float32",
+    ),
+    **{
+        f"dtype of {kind.__name__}": (
+            lambda kind=kind, axes=axes: kind(3, 4)(ops.ones(axes, ms.float16)),
+            rf"\[{kind.__name__}\] x must have the dtype of the weights, float32, got f16",
+        )
+        for kind, axes in [
+            *((kind, (2, 1, 3)) for kind in (nn.RNN, nn.LSTM, nn.GRU)),
+            *((kind, (2, 3)) for kind in (nn.RNNCell, nn.LSTMCell, nn.GRUCell)),
+        ]
+    },
+    **{
+        f"option of {kind.__name__}": (
+            lambda kind=kind: kind(3, 4, bidirectinal=True),
+            rf"{kind.__name__}\.__init__\(\) got an unexpected keyword argument 'bidirectinal'",
+        )
+        for kind in (nn.LSTM, nn.GRU, nn.RNN, nn.GRUCell, nn.BatchNorm2d, mint.nn.Conv2d)
+    },
+    "lengths": (
+        lambda: nn.LSTM(3, 4)(X, None, 3),
+        r"\[LSTM\] seq_length must be a Tensor or None, got 3",
+    ),
+    "states": (lambda: nn.GRU(3, 4)(X, 3), r"\[GRU\] hx must be"),
+    "mask of attention": (
+        lambda: nn.MultiheadAttention(4, 2)(X, X, X, attn_mask=3),
+        r"\[MultiheadAttention\] attn_mask must be a Tensor or None, got 3",
+    ),
+    "mask of a layer": (
+        lambda: nn.TransformerEncoderLayer(4, 2)(X, 3),
+        r"\[TransformerEncoderLayer\] src_mask must be a Tensor or None, got 3",
+    ),
+    "mask": (
+        lambda: ops.masked_select(X, Tensor([1, 0, 1])),
+        r"\[masked_select\] mask must be of dtype bool, got int64",
+    ),
+    "norm": (
+        lambda: ops.clip_by_global_norm((X,), "a"),
+        r"\[clip_by_global_norm\] clip_norm must be a number, got 'a'",
+    ),
+    "finite": (
+        lambda: amp.DynamicLossScaler(4, 2, 10).adjust("no"),
+        r"\[DynamicLossScaler.adjust\] grads_finite must be a bool or a Tensor, got 'no'",
+    ),
+    "steps between checkpoints": (
+        lambda: train.CheckpointConfig(save_checkpoint_steps=1.5),
+        r"\[CheckpointConfig\] save_checkpoint_steps must be an int, got 1\.5",
+    ),
+    "branch": (
+        lambda: control_flow.cond(Tensor(True), X, X),
+        r"\[cond\] true_fn must be a function, got Tensor",
+    ),
     "one hot": (
         lambda: ops.one_hot(Tensor([0.5]), 2, 1.0, 0.0),
         r"\[one_hot\] indices must be .* an integer dtype, got float32",
@@ -289,6 +344,76 @@ def test_the_argument_is_named(case):
     with pytest.raises(TypeError, match=said) as raised:
         make()
     assert "incompatible function arguments" not in str(raised.value)
+
+
+ROWS = Tensor([0, 1])
+WITH_AN_INT = {
+    "gather axis": lambda n: ops.gather(X, ROWS, n),
+    "split split_size_or_sections": lambda n: ops.split(X, n),
+    "split axis": lambda n: ops.split(X, 1, n),
+    "chunk chunks": lambda n: ops.chunk(X, n),
+    "tensor_split indices_or_sections": lambda n: ops.tensor_split(X, n),
+    "topk k": lambda n: ops.topk(X, n),
+    "eye n": lambda n: ops.eye(n),
+    "eye m": lambda n: ops.eye(2, n),
+    "linspace steps": lambda n: ops.linspace(0, 1, n),
+    "one_hot depth": lambda n: ops.one_hot(ROWS, n, 1.0, 0.0),
+    "bincount minlength": lambda n: ops.bincount(ROWS, minlength=n),
+    "take axis": lambda n: X.take(ROWS, n),
+    "swapaxes axis0": lambda n: ops.swapaxes(X, n, 1),
+    "moveaxis source": lambda n: ops.moveaxis(X, n, 1),
+    "flatten start_dim": lambda n: ops.flatten(X, start_dim=n),
+    "repeat_interleave axis": lambda n: ops.repeat_interleave(X, 2, n),
+    "unbind dim": lambda n: ops.unbind(X, n),
+    "index_fill axis": lambda n: ops.index_fill(X, n, ROWS, 1.0),
+    "select dim": lambda n: mint.select(X, n, 1),
+    "unsorted_segment_sum num_segments": lambda n: ops.unsorted_segment_sum(X, ROWS, n),
+    "randperm n": lambda n: mint.randperm(n),
+    "vander N": lambda n: ops.vander(Tensor([1.0, 2.0]), n),
+    "histc bins": lambda n: ops.histc(X, n),
+    "fori_loop upper": lambda n: control_flow.fori_loop(0, n, lambda i, x: x, X),
+    "fori_loop lower": lambda n: control_flow.fori_loop(n, 2, lambda i, x: x, X),
+    "ForiLoop upper": lambda n: ops.ForiLoop()(0, n, lambda i, x: x, X),
+    "Scan length": lambda n: ops.Scan()(lambda c, x: (c, c), X, None, n),
+}
+
+
+@pytest.mark.parametrize("case", WITH_AN_INT)
+def test_a_fraction_where_an_int_is_due_is_refused(case):
+    call, argument = case.split()
+    said = rf"\[{call}\] ({argument}|an argument) must be an int"
+    for fraction in (0.5, Tensor(1.5)):
+        with pytest.raises(TypeError, match=said):
+            WITH_AN_INT[case](fraction)
+    for one in (1, np.int64(1), Tensor(1)):
+        WITH_AN_INT[case](one)
+
+
+# Of an axis, or of segments, two long.
+OUTSIDE = {
+    **{
+        f"unsorted_segment_{kind}": lambda at, kind=kind: getattr(ops, f"unsorted_segment_{kind}")(
+            X, Tensor([at, 0]), 2
+        )
+        for kind in ("sum", "prod", "max", "min")
+    },
+    "index_add": lambda at: ops.index_add(Parameter(X), Tensor([at]), X[:1], 0),
+    "index_fill": lambda at: ops.index_fill(X, 0, Tensor([at]), 1.0),
+    "index_copy": lambda at: X.copy().index_copy_(0, Tensor([at]), X[:1]),
+}
+
+
+@pytest.mark.parametrize("at", [2, 3, 10**9])
+@pytest.mark.parametrize("name", OUTSIDE)
+def test_an_index_outside_is_named_with_its_operator(name, at):
+    said = rf"\[{name}\] (index|segment) {at} is out of range for axis 0 of size 2"
+    with pytest.raises(IndexError, match=said):
+        OUTSIDE[name](at).asnumpy()
+
+
+def test_negative_segments_are_left_out():
+    for name in list(OUTSIDE)[:4]:
+        np.testing.assert_array_equal(OUTSIDE[name](-1)[0].asnumpy(), X[1].asnumpy())
 
 
 NO_VALUES = {
@@ -322,6 +447,39 @@ NO_VALUES = {
         r"\[optimizer\] a group of parameters has no key 'parms'; accepted: params",
     ),
     "group of none": (lambda: nn.SGD([{"lr": 0.1}]), r"\[optimizer\] .* needs the key 'params'"),
+    "norm": (
+        lambda: ops.clip_by_norm(X, -1.0),
+        r"\[clip_by_norm\] max_norm must be at least 0, got -1\.0",
+    ),
+    "norm of all": (
+        lambda: ops.clip_by_global_norm((X,), -1.0),
+        r"\[clip_by_global_norm\] clip_norm must be at least 0, got -1\.0",
+    ),
+    "norm of none": (
+        lambda: ops.clip_by_global_norm(()),
+        r"\[clip_by_global_norm\] x must hold at least one Tensor",
+    ),
+    "dropout of attention": (
+        lambda: nn.MultiheadAttention(4, 2, dropout=2.0),
+        r"\[MultiheadAttention\] dropout must be in \[0, 1\], got 2",
+    ),
+    "checkpoints to keep": (
+        lambda: train.CheckpointConfig(keep_checkpoint_max=-1),
+        r"\[CheckpointConfig\] keep_checkpoint_max must be at least 0, got -1",
+    ),
+    "segments": (
+        lambda: ops.unsorted_segment_max(X, ROWS, -1),
+        r"\[unsorted_segment_max\] num_segments must be at least 0, got -1",
+    ),
+    "new tensor": (lambda: ops.zeros((2, -1)), r"\[zeros\] size must not have negative sizes"),
+    "scattered": (
+        lambda: ops.scatter_nd(Tensor([[0]]), Tensor([1.0]), (-3,)),
+        r"\[scatter_nd\] shape must not have negative sizes, got \(-3,\)",
+    ),
+    "turns": (
+        lambda: ops.Scan()(lambda c, x: (c, c), X, None, -1),
+        r"\[Scan\] length must be at least 0, got -1",
+    ),
     "seed": (lambda: ms.set_seed(-1), r"\[set_seed\] seed must be at least 0"),
     "wide seed": (lambda: ms.set_seed(2**64), r"\[set_seed\] seed must be .* below 2\*\*64"),
     "window": (lambda: lamella.set_window(-1), r"\[set_window\] operations must be from 1 to"),

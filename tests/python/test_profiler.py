@@ -281,6 +281,20 @@ def test_what_is_not_provided_says_so(tmp_path):
         Profiler(start_profile=False, profile_memmory=True)
     blocked = tmp_path / "file"
     blocked.write_text("")
-    inside = Profiler(start_profile=False, output_path=str(blocked / "x"))
+    inside = Profiler(output_path=str(blocked / "x"))
     with pytest.raises(OSError, match="cannot be made"):
         inside.analyse()
+
+
+def test_what_was_not_started_is_neither_stopped_nor_started_twice(tmp_path):
+    profiler = ms.Profiler(start_profile=False, output_path=str(tmp_path))
+    for call in ("stop", "analyse"):
+        with pytest.raises(RuntimeError, match=rf"\[Profiler\.{call}\] it was not started"):
+            getattr(profiler, call)()
+    profiler.start()
+    with pytest.raises(RuntimeError, match=r"\[Profiler\.start\] it was started already"):
+        profiler.start()
+    profiler.stop()
+    profiler.stop()
+    profiler.start()
+    profiler.analyse()

@@ -7,6 +7,7 @@ from lamella import _native
 from lamella._arguments import require
 
 INF = float("inf")
+_SIZES = "an int or a tuple of ints"
 
 
 class _Unset:
@@ -79,11 +80,11 @@ def _receiver(value):
     return call, {name: each for name, each in given.items() if _holds(each, value)}
 
 
-def _refuse(value):
+def _refuse(value, accepted):
     """Raises TypeError for what is not an integer."""
     call, arguments = _receiver(value)
     argument = next(iter(arguments)) if len(arguments) == 1 else "an argument"
-    require(call, argument, value, (), "an int or a tuple of ints")
+    require(call, argument, value, (), accepted)
 
 
 def explain(error):
@@ -100,13 +101,23 @@ def explain(error):
         require(call, "an argument", value, (), "a Tensor")
 
 
-def _integer(value):
+def integer(value, accepted="an int"):
+    """The int that an argument is, of any class of ints; TypeError naming the argument."""
     if type(value) is int:
         return value
     try:
-        return operator.index(value)
+        single = isinstance(value, _native.Tensor) and value.size == 1
+        return operator.index(value.item() if single else value)
     except TypeError:
-        _refuse(value)
+        _refuse(value, accepted)
+
+
+def check_axis(x, axis, name):
+    """An axis of a tensor, counted from the front."""
+    axis = integer(axis)
+    if not -x.ndim <= axis < x.ndim:
+        raise ValueError(f"[{name}] axis {axis} is outside of a tensor with {x.ndim} axes")
+    return axis % x.ndim
 
 
 def size_tuple(sizes):
@@ -116,8 +127,18 @@ def size_tuple(sizes):
     if isinstance(sizes, _native.Tensor):
         sizes = sizes.asnumpy().tolist()
     if isinstance(sizes, (tuple, list)):
-        return tuple(_integer(size) for size in sizes)
-    return (_integer(sizes),)
+        return tuple(integer(size, _SIZES) for size in sizes)
+    return (integer(sizes, _SIZES),)
+
+
+def new_shape(sizes):
+    """The shape of a new tensor; ValueError for a negative size."""
+    shape = size_tuple(sizes)
+    if any(size < 0 for size in shape):
+        call, arguments = _receiver(sizes)
+        argument = next(iter(arguments)) if len(arguments) == 1 else "a shape"
+        raise ValueError(f"[{call}] {argument} must not have negative sizes, got {shape}")
+    return shape
 
 
 def ints(value, count):

@@ -3,7 +3,7 @@
 import math
 
 from lamella import _native
-from lamella.adapt.arguments import size_tuple
+from lamella.adapt.arguments import integer, new_shape
 
 _o = _native.operators_by_name
 
@@ -17,10 +17,10 @@ def astensor(x, dtype=None):
 def full(shape, value, dtype=None):
     if isinstance(value, _native.Tensor):
         tensor = value if dtype is None else _o.cast(value, dtype)
-        return _o.broadcast_to(tensor, size_tuple(shape))
+        return _o.broadcast_to(tensor, new_shape(shape))
     if dtype is None:
         dtype = _native.Tensor(value).dtype
-    return _o.broadcast_to(_native.Tensor(value, dtype), size_tuple(shape))
+    return _o.broadcast_to(_native.Tensor(value, dtype), new_shape(shape))
 
 
 def zeros(shape, dtype=None):
@@ -73,7 +73,7 @@ def arange(start=0, end=None, step=1, dtype=None, integer=None):
 
 def linspace(start, end, steps, dtype=None, endpoint=True):
     """Evenly spaced numbers."""
-    start, end, steps = _number(start), _number(end), int(_number(steps))
+    start, end, steps = _number(start), _number(end), integer(steps)
     if not endpoint and steps > 0:
         end = end - (end - start) / steps
     return _o.linspace(start, end, (steps,), dtype or _native.float32)
@@ -86,8 +86,8 @@ def logspace(start, end, steps, base=10, dtype=None):
 
 def eye(rows, columns=None, dtype=None, diagonal=0):
     """Ones on a diagonal."""
-    rows = int(_number(rows))
-    columns = rows if columns is None else int(_number(columns))
+    rows = integer(rows)
+    columns = rows if columns is None else integer(columns)
     return _o.eye((rows, columns), dtype or _native.float32, diagonal)
 
 

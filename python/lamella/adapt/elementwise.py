@@ -1,6 +1,7 @@
 """Element by element: casts, scalings and options that operators do not have."""
 
 from lamella import _native
+from lamella._arguments import number_of
 
 _o = _native.operators_by_name
 
@@ -95,8 +96,16 @@ def allclose(x, y, rtol, atol, equal_nan):
     return bool(_o.all(_o.isclose(x, y, rtol, atol, equal_nan)))
 
 
+def _check_clip(call, argument, norm, x):
+    if not isinstance(norm, _native.Tensor) and not number_of(call, argument, norm) >= 0:
+        raise ValueError(f"[{call}] {argument} must be at least 0, got {norm}")
+    if isinstance(x, (list, tuple)) and not x:
+        raise ValueError(f"[{call}] x must hold at least one Tensor, got none")
+
+
 def clip_by_norm(x, max_norm, norm_type=2.0):
     """Tensors scaled together so that their joint norm is at most max_norm."""
+    _check_clip("clip_by_norm", "max_norm", max_norm, x)
     tensors = x if isinstance(x, (list, tuple)) else [x]
     parts = [_o.cast(_o.sum(_o.pow(_o.abs(t), norm_type)), _native.float32) for t in tensors]
     total = parts[0]
@@ -109,6 +118,7 @@ def clip_by_norm(x, max_norm, norm_type=2.0):
 
 def clip_by_global_norm(x, clip_norm, use_norm=None):
     """x * clip_norm / max(norm of all, clip_norm)."""
+    _check_clip("clip_by_global_norm", "clip_norm", clip_norm, x)
     if use_norm is None:
         total = None
         for tensor in x:

@@ -1,7 +1,7 @@
 """Differences, turns and products of grids, and pictures in other sizes."""
 
 from lamella import _native
-from lamella.adapt.arguments import ints, size_tuple
+from lamella.adapt.arguments import integer, ints, size_tuple
 from lamella.adapt.creation import arange, astensor
 from lamella.adapt.shapes import move_axes, reverse, swap
 
@@ -82,7 +82,7 @@ def kron(x, y):
 
 def vander(x, columns=None, increasing=False):
     """Powers of x as columns, the highest first."""
-    columns = x.size if columns is None else int(columns)
+    columns = x.size if columns is None else integer(columns)
     powers = arange(0, columns, 1)
     exponents = powers if increasing else _o.flip(powers)
     return _o.pow(_o.expand_dims(x, 1), _o.cast(exponents, x.dtype))

@@ -1,6 +1,7 @@
 """Picking and placing elements, in the spellings of the dialects."""
 
 from lamella import _native
+from lamella.adapt.arguments import check_axis, integer
 from lamella.adapt.creation import astensor, full, full_like
 from lamella.adapt.elementwise import as_dtype, class_numbers
 
@@ -9,16 +10,10 @@ _o = _native.operators_by_name
 _MODES = {"none": "set", "add": "add", "mul": "mul", "multiply": "mul", "max": "max", "min": "min"}
 
 
-def check_axis(x, axis, name):
-    if not -x.ndim <= axis < x.ndim:
-        raise ValueError(f"[{name}] axis {axis} is outside of a tensor with {x.ndim} axes")
-    return axis % x.ndim
-
-
 def gather(x, indices, axis, batch_dims=0):
     """Slices of an axis; with batch_dims, each batch picks by indices of its own."""
     indices = astensor(indices)
-    axis = check_axis(x, int(axis), "gather")
+    axis = check_axis(x, axis, "gather")
     if batch_dims == 0:
         return _o.gather(x, indices, axis)
     if batch_dims < 0:
@@ -66,6 +61,7 @@ def take(x, indices, axis=None, mode="clip"):
     indices = astensor(indices)
     if axis is None:
         x, axis = _o.reshape(x, (-1,)), 0
+    axis = check_axis(x, axis, "take")
     size = x.shape[axis]
     if mode == "wrap":
         indices = _o.mod(indices, size)
@@ -77,7 +73,8 @@ def take(x, indices, axis=None, mode="clip"):
 def index_add(x, axis, indices, source, alpha=1):
     if not (type(alpha) in (int, float) and alpha == 1):
         source = _o.mul(source, alpha)
-    return _o.scatter(x, indices, as_dtype(source, x.dtype), axis, "add")
+    source = as_dtype(source, x.dtype)
+    return _o.scatter(x, indices, source, axis, "add", operation="index_add")
 
 
 def index_fill(x, axis, indices, value):
@@ -85,7 +82,7 @@ def index_fill(x, axis, indices, value):
     axis = check_axis(x, axis, "index_fill")
     shape = (*x.shape[:axis], indices.size, *x.shape[axis + 1 :])
     updates = _o.broadcast_to(as_dtype(astensor(value), x.dtype), shape)
-    return _o.scatter(x, _o.reshape(indices, (-1,)), updates, axis)
+    return _o.scatter(x, _o.reshape(indices, (-1,)), updates, axis, operation="index_fill")
 
 
 def select_index(x, axis, index):
@@ -123,7 +120,9 @@ def nonzero(x, as_tuple=False):
 
 
 def masked_select(x, mask):
-    return _native.masked_select(x, as_dtype(mask, _native.bool_))
+    if mask.dtype != _native.bool_:
+        raise TypeError(f"[masked_select] mask must be of dtype bool, got {mask.dtype.name}")
+    return _native.masked_select(x, mask)
 
 
 def unique(x, return_inverse=False, return_counts=False, axis=None, operation="unique"):
@@ -152,7 +151,7 @@ def unique_with_pad(x, value):
 
 def one_hot(indices, depth, on_value=1, off_value=0, axis=-1, dtype=None):
     indices = class_numbers("one_hot", "indices", astensor(indices))
-    depth = int(depth)
+    depth = integer(depth)
     if depth < 0:
         depth = int(_o.max(indices)) + 1
     if dtype is None:

@@ -1,7 +1,7 @@
 """Placing elements: the scatters, segments, fills and updates of the dialects."""
 
 from lamella import _native
-from lamella.adapt.arguments import size_tuple
+from lamella.adapt.arguments import integer, size_tuple
 from lamella.adapt.creation import arange, astensor, full, ones_like, zeros
 from lamella.adapt.elementwise import as_dtype, div, is_float
 
@@ -48,9 +48,14 @@ def update_rows(x, indices, values, mode):
 
 
 def unsorted_segment(mode, x, segments, count):
-    """x combined by segment numbers; negative ones are left out."""
-    count = int(count)
-    segments = astensor(segments)
+    """x combined by segment numbers below the count; negative ones are left out."""
+    operation = "unsorted_segment_" + {"add": "sum", "mul": "prod"}.get(mode, mode)
+    count = integer(count)
+    if count < 0:
+        raise ValueError(f"[{operation}] num_segments must be at least 0, got {count}")
+    segments = _o.check_indices(
+        _o.maximum(astensor(segments), -1), count, -1, operation=operation, kind="segment"
+    )
     rest = x.shape[segments.ndim :]
     if mode in ("min", "max"):
         import numpy as np
@@ -81,7 +86,8 @@ def put(x, index, source, accumulate=False):
 
 
 def index_copy(x, axis, index, source):
-    return _o.scatter(x, astensor(index), as_dtype(source, x.dtype), axis)
+    source = as_dtype(source, x.dtype)
+    return _o.scatter(x, astensor(index), source, axis, operation="index_copy")
 
 
 def masked_scatter(x, mask, source):

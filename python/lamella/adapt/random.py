@@ -1,7 +1,7 @@
 """Random tensors. Draws come from the process's generator, in program order."""
 
 from lamella import _native
-from lamella.adapt.arguments import flat, size_tuple
+from lamella.adapt.arguments import flat, integer, size_tuple
 from lamella.adapt.creation import astensor
 
 _o = _native.operators_by_name
@@ -40,7 +40,7 @@ def random_like(kind, x, dtype=None):
 
 
 def randperm(n, dtype=None):
-    return _native.random_permutation(int(n), dtype or _native.int64)
+    return _native.random_permutation(integer(n), dtype or _native.int64)
 
 
 def bernoulli(x, p=None):

@@ -1,7 +1,7 @@
 """Reductions with the options the dialects have: dtypes, initial values, masks, positions."""
 
 from lamella import _native
-from lamella.adapt.arguments import size_tuple
+from lamella.adapt.arguments import integer, size_tuple
 from lamella.adapt.elementwise import as_dtype
 
 _o = _native.operators_by_name
@@ -127,7 +127,7 @@ def argsort(x, axis=-1, descending=False, index_dtype=None):
 
 def topk(x, k, axis=-1, largest=True, index_dtype=None):
     """The k largest or smallest, in order; so also where a program does not ask for an order."""
-    values, positions = _o.topk(x, (int(k),), -1 if axis is None else axis, largest)
+    values, positions = _o.topk(x, (integer(k),), -1 if axis is None else axis, largest)
     return values, as_dtype(positions, index_dtype)
 
 

@@ -3,16 +3,10 @@
 import math
 
 from lamella import _native
-from lamella.adapt.arguments import flat, size_tuple
+from lamella.adapt.arguments import check_axis, flat, integer, size_tuple
 from lamella.adapt.creation import astensor
 
 _o = _native.operators_by_name
-
-
-def _axis(x, axis, name):
-    if not -x.ndim <= axis < x.ndim:
-        raise ValueError(f"[{name}] axis {axis} is outside of a tensor with {x.ndim} axes")
-    return axis % x.ndim
 
 
 def permute(x, axes):
@@ -31,15 +25,15 @@ def transpose(x, axes):
 
 
 def swap(x, first, second):
-    first, second = _axis(x, first, "swapaxes"), _axis(x, second, "swapaxes")
+    first, second = check_axis(x, first, "swapaxes"), check_axis(x, second, "swapaxes")
     order = list(range(x.ndim))
     order[first], order[second] = order[second], order[first]
     return _o.transpose(x, tuple(order))
 
 
 def move_axes(x, source, destination):
-    source = [_axis(x, axis, "moveaxis") for axis in size_tuple(source)]
-    destination = [_axis(x, axis, "moveaxis") for axis in size_tuple(destination)]
+    source = [check_axis(x, axis, "moveaxis") for axis in size_tuple(source)]
+    destination = [check_axis(x, axis, "moveaxis") for axis in size_tuple(destination)]
     order = [axis for axis in range(x.ndim) if axis not in source]
     for place, axis in sorted(zip(destination, source, strict=False)):
         order.insert(place, axis)
@@ -53,8 +47,8 @@ def squeeze(x, axis):
 
 
 def flatten(x, start=1, end=-1):
-    start = _axis(x, start, "flatten") if x.ndim else 0
-    end = _axis(x, end, "flatten") if x.ndim else 0
+    start = check_axis(x, start, "flatten") if x.ndim else 0
+    end = check_axis(x, end, "flatten") if x.ndim else 0
     if x.ndim == 0:
         return _o.reshape(x, (1,))
     if start > end:
@@ -77,7 +71,7 @@ def flatten_order(x, order="C", start=1, end=-1):
 
 
 def _sections(x, sizes, axis, name):
-    axis = _axis(x, axis, name)
+    axis = check_axis(x, axis, name)
     if sum(sizes) != x.shape[axis]:
         raise ValueError(
             f"[{name}] {tuple(sizes)} do not add up to {x.shape[axis]}, the size of axis {axis}"
@@ -89,16 +83,16 @@ def split(x, size_or_sections, axis=0):
     """Pieces of a size, the last one smaller, or pieces of the sizes listed."""
     if isinstance(size_or_sections, (tuple, list)):
         return _sections(x, size_or_sections, axis, "split")
-    size = int(size_or_sections)
+    size = integer(size_or_sections)
     if size <= 0:
         raise ValueError(f"[split] the size of the pieces must be positive, got {size}")
-    length = x.shape[_axis(x, axis, "split")]
+    length = x.shape[check_axis(x, axis, "split")]
     sizes = [size] * (length // size) + ([length % size] if length % size else [])
     return _sections(x, sizes or [0], axis, "split")
 
 
 def chunk(x, chunks, axis=0):
-    length = x.shape[_axis(x, axis, "chunk")]
+    length, chunks = x.shape[check_axis(x, axis, "chunk")], integer(chunks)
     if chunks <= 0:
         raise ValueError(f"[chunk] the number of chunks must be positive, got {chunks}")
     return split(x, max(1, -(-length // chunks)), axis)
@@ -107,12 +101,12 @@ def chunk(x, chunks, axis=0):
 def tensor_split(x, indices_or_sections, axis=0, equal=False):
     """So many pieces whose sizes differ by at most one, or pieces cut at the places listed."""
     x = astensor(x)
-    length = x.shape[_axis(x, axis, "split")]
+    length = x.shape[check_axis(x, axis, "split")]
     if isinstance(indices_or_sections, (tuple, list)):
         cuts = [0, *(min(max(c + length if c < 0 else c, 0), length) for c in indices_or_sections)]
         sizes = [max(0, b - a) for a, b in zip(cuts, [*cuts[1:], length], strict=False)]
         return _sections(x, sizes, axis, "split")
-    count = int(indices_or_sections)
+    count = integer(indices_or_sections)
     if equal and length % count:
         raise ValueError(f"[split] axis of size {length} does not divide into {count} equal pieces")
     sizes = [length // count + (i < length % count) for i in range(count)]
@@ -124,7 +118,7 @@ def array_split(x, indices_or_sections, axis=0):
 
 
 def unstack(x, axis=0):
-    return tuple(_o.unstack(x, _axis(x, axis, "unstack")))
+    return tuple(_o.unstack(x, check_axis(x, axis, "unstack")))
 
 
 def tile(x, repeats):
@@ -149,7 +143,7 @@ def tile(x, repeats):
 
 def repeat_elements(x, count, axis=0):
     """Each slice of an axis several times in a row."""
-    axis = _axis(x, axis, "repeat_interleave")
+    axis = check_axis(x, axis, "repeat_interleave")
     shape = x.shape
     inner = (*shape[: axis + 1], 1, *shape[axis + 1 :])
     wide = (*shape[: axis + 1], count, *shape[axis + 1 :])
@@ -165,7 +159,7 @@ def repeat(x, repeats, axis=None):
     counts = size_tuple(repeats)
     if len(counts) == 1:
         return repeat_elements(x, counts[0], axis)
-    axis = _axis(x, axis, "repeat_interleave")
+    axis = check_axis(x, axis, "repeat_interleave")
     positions = [i for i, count in enumerate(counts) for _ in range(count)]
     return _o.gather(x, _native.Tensor(positions), axis)
 

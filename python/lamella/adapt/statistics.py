@@ -1,7 +1,7 @@
 """Counting, searching, quantiles, reductions that leave NaN out, and sets."""
 
 from lamella import _native
-from lamella.adapt.arguments import size_tuple
+from lamella.adapt.arguments import integer, size_tuple
 from lamella.adapt.creation import astensor, linspace, ones, zeros
 from lamella.adapt.elementwise import as_dtype, class_numbers, is_float
 
@@ -34,10 +34,13 @@ def digitize(x, bins, right=False):
 def bincount(x, weights=None, minlength=0, length=None):
     """How often, or with which weight, each number from 0 on occurs."""
     x = astensor(x)
-    count = max(int(minlength), int(_o.max(x)) + 1 if x.size else 0)
-    count = count if length is None else int(length)
+    if is_float(x):
+        raise TypeError(f"[bincount] input must be of an integer dtype, got {x.dtype.name}")
+    count = max(integer(minlength), int(_o.max(x)) + 1 if x.size else 0)
+    count = count if length is None else integer(length)
     each = ones(x.shape, _native.int64) if weights is None else astensor(weights)
-    return _o.scatter(zeros((count,), each.dtype), as_dtype(x, _native.int64), each, 0, "add")
+    x = as_dtype(x, _native.int64)
+    return _o.scatter(zeros((count,), each.dtype), x, each, 0, "add", operation="bincount")
 
 
 def _bounds(x, low, high):
@@ -59,7 +62,7 @@ def _counts(x, bins, low, high, weights):
 def histc(x, bins=100, low=0, high=0):
     low, high = _bounds(x, low, high)
     numbers = x if is_float(x) else _o.cast(x, _native.float32)
-    counts = _counts(numbers, int(bins), low, high, ones((x.size,), _native.float32))
+    counts = _counts(numbers, integer(bins), low, high, ones((x.size,), _native.float32))
     return _o.cast(counts, x.dtype)
 
 

@@ -2,6 +2,7 @@
 
 import collections
 import functools
+import types
 import weakref
 
 from lamella import _native, jit
@@ -527,9 +528,24 @@ def make_children(cell, **makers):
     _native.set_random_state(*random_state)
 
 
+def _init_of(kind):
+    """A layer's __init__ under the layer's name, by which Python's errors call it."""
+    made = kind.__init__
+    if isinstance(made, types.FunctionType):
+        if "__init__" not in vars(kind):  # shared with others
+            shared = made
+            made = types.FunctionType(
+                shared.__code__, shared.__globals__, shared.__name__, shared.__defaults__,
+                shared.__closure__,
+            )  # fmt: skip
+            made.__kwdefaults__ = shared.__kwdefaults__
+        made.__qualname__ = f"{kind.__qualname__}.__init__"
+    return made
+
+
 def layer(kind):
     """A layer under MindSpore's arguments; copies and pickles make it with the same again."""
-    made = kind.__init__
+    made = _init_of(kind)
 
     @functools.wraps(made)
     def __init__(self, *args, **kwargs):  # noqa: N807

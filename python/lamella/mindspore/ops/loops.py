@@ -1,6 +1,7 @@
 """Loops as primitives: unrolled in Python, or recorded once."""
 
 from lamella import control_flow, structures
+from lamella._arguments import int_of
 from lamella.adapt import Primitive
 from lamella.mindspore.ops import _functions
 
@@ -9,6 +10,9 @@ def _turns(sequences, length):
     """How often the body of a scan runs."""
     turns = {x.shape[0] if x.shape else None for x in sequences}
     if length is not None:
+        length = int_of("Scan", "length", length)
+        if length < 0:
+            raise ValueError(f"[Scan] length must be at least 0, got {length}")
         turns.add(length)
     if not turns:
         raise ValueError("[Scan] a length is needed where xs holds no tensor")
@@ -52,7 +56,8 @@ class ForiLoop(Primitive):
     def __call__(self, lower, upper, loop_func, init_val, unroll=True):
         if not unroll:
             return control_flow.fori_loop(lower, upper, loop_func, init_val)
-        for i in range(int(lower), int(upper)):
+        lower, upper = int_of("ForiLoop", "lower", lower), int_of("ForiLoop", "upper", upper)
+        for i in range(lower, upper):
             init_val = loop_func(i, init_val)
         return init_val
 
