@@ -356,6 +356,27 @@ def test_what_can_be_read_once_is_not_read_as_empty():
         list(epochs)
 
 
+def test_an_iterator_that_begins_anew_is_read_in_every_epoch():
+    class Counting:
+        def __iter__(self):
+            self.next = 0
+            return self
+
+        def __next__(self):
+            self.next += 1
+            if self.next > 3:
+                raise StopIteration
+            return (np.float32(self.next),)
+
+    rows = ds.GeneratorDataset(Counting(), ["x"])
+    assert rows.get_dataset_size() == 3
+    for _ in range(2):
+        assert [row[0].item() for row in rows.create_tuple_iterator()] == [1, 2, 3]
+    assert len(list(rows.repeat(2).create_tuple_iterator())) == 6
+    nothing = ds.GeneratorDataset(iter(()), ["x"])
+    assert [len(list(nothing.create_tuple_iterator())) for _ in range(2)] == [0, 0]
+
+
 @pytest.mark.parametrize("dtype", ["i2", "u4", "i8", "f2", "f4", "f8"])
 def test_elements_in_the_other_order_of_bytes(dtype):
     swapped = np.array([1, 2, 300], dtype).astype(np.dtype(dtype).newbyteorder())

@@ -115,26 +115,31 @@ _END = object()
 
 def of_iterable(source):
     """begin(key) for a source that can only be run through: the function of its rows."""
-    begun = False
+    gave_rows = False
 
     def rows():
-        nonlocal begun
         call_it = callable(source) and not hasattr(source, "__iter__")
-        iterator = iter(source() if call_it else source)
-        if begun and iterator is source:
-            raise ValueError(
-                f"[GeneratorDataset] source is a {type(source).__name__} object, which can be read "
-                "once: give a function that returns it, or an iterable that can be begun again"
-            )
-        begun = True
-        return iterator
+        return iter(source() if call_it else source)
 
     def begin(key):
         iterator = call(rows, key)
+        begins = True
 
         def handle(numbers, arrays):
+            nonlocal gave_rows, begins
             row = next(iterator, _END)
-            return ((0,), ()) if row is _END else ((1,), row)
+            # An iterator whose __iter__ does not begin anew, such as a generator.
+            if row is _END and begins and gave_rows and iterator is source:
+                raise ValueError(
+                    f"[GeneratorDataset] source is a {type(source).__name__} object, which can be "
+                    "read once: give a function that returns it, or an iterable that can be begun "
+                    "again"
+                )
+            begins = False
+            if row is _END:
+                return (0,), ()
+            gave_rows = True
+            return (1,), row
 
         return handle
 
