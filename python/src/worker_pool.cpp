@@ -38,9 +38,21 @@ Pools& pools() {
   return *list;
 }
 
+// What the program printed and its streams still hold would be printed by each child again.
+void flush_streams() {
+  for (const char* name : {"stdout", "stderr"}) {
+    PyObject* stream = PySys_GetObject(name);
+    if (stream == nullptr || stream == Py_None) continue;
+    PyObject* done = PyObject_CallMethod(stream, "flush", nullptr);
+    if (done == nullptr) PyErr_Clear();
+    Py_XDECREF(done);
+  }
+}
+
 // os.fork without its warning that the process has threads: what of them matters to a child, it
 // does not touch (lamella/base/system/fork.h).
 int64_t fork_interpreter() {
+  flush_streams();
   PyOS_BeforeFork();
   int64_t child = -1;
   try {

@@ -502,6 +502,7 @@ def program(tmp_path, *arguments, text=PROGRAM):
     return subprocess.Popen(
         [sys.executable, path, *arguments],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env={name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"},
     )  # fmt: skip
 
 
@@ -531,6 +532,32 @@ def test_workers_end_with_a_killed_program(tmp_path):
     assert run.stdout.readline().startswith("stuck")
     run.kill()
     run.communicate(timeout=120)  # until nobody holds its streams any more
+
+
+PRINTING = """
+    import sys
+    import lamella.alias
+    import mindspore.dataset as ds, numpy as np
+
+    def row(x):
+        print("row", x)
+        return x
+
+    print("before")
+    data = ds.NumpySlicesDataset({"x": np.arange(2)}, shuffle=False)
+    data = data.map(row, "x", num_parallel_workers=2, python_multiprocessing=True)
+    for _ in range(2):
+        print("between", file=sys.stderr if sys.argv[1] == "stderr" else sys.stdout)
+        print(len(list(data.create_tuple_iterator(num_epochs=1))))
+"""
+
+
+@pytest.mark.parametrize("stream", ["stdout", "stderr"])
+def test_what_is_printed_is_printed_once(tmp_path, stream):
+    said, errors = program(tmp_path, stream, text=PRINTING).communicate(timeout=120)
+    assert sorted(said.split("\n") + errors.split("\n")) == sorted(
+        ["before", *["between", "2", "row 0", "row 1"] * 2, "", ""]
+    )
 
 
 TOO_LARGE = """
