@@ -4,6 +4,9 @@
 # Several tests share the processors: threads that spin for more work take them from each other.
 export OMP_WAIT_POLICY=passive
 
+# Programs that tests start keep what they print in buffers, as most users' programs do.
+unset PYTHONUNBUFFERED
+
 failed_steps=()
 counts=()
 

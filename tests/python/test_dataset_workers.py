@@ -502,7 +502,6 @@ def program(tmp_path, *arguments, text=PROGRAM):
     return subprocess.Popen(
         [sys.executable, path, *arguments],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        env={name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"},
     )  # fmt: skip
 
 
