@@ -116,10 +116,12 @@ std::vector<Tap> bilinear_taps(int64_t size, int64_t count) {
 
 template <typename T>
 T rounded(float value) {
-  if constexpr (std::is_floating_point_v<T>) return static_cast<T>(value);
-  // Half up, for a mean of uint8 values, which stays within 0 to 255.
-  const int doubled = static_cast<int>(2 * value + 1);
-  return static_cast<T>(doubled / 2);
+  if constexpr (std::is_floating_point_v<T>) {
+    return static_cast<T>(value);
+  } else {
+    // Half up, for a mean of uint8 values, which stays within 0 to 255.
+    return static_cast<T>(static_cast<int>(2 * value + 1) / 2);
+  }
 }
 
 template <typename T>
