@@ -62,7 +62,7 @@ class RandomStream {
   PhiloxKey philox_key_{};
   PhiloxCounter block_{};
   uint32_t blocks_ = 0;
-  int used_ = 4;
+  size_t used_ = 4;
 };
 
 }  // namespace lamella::data
