@@ -38,13 +38,10 @@ Storage::Storage(Ref<Storage> base, ViewFunctions functions)
 
 Storage::~Storage() {
   Tracer::destroyed(*this);
-  if (value_) value_->drop_handle();
 }
 
 void Storage::hold(Ref<Value> value) {
-  value->add_handle();
-  if (value_) value_->drop_handle();
-  value_ = std::move(value);
+  value_ = HeldValue(std::move(value));
   if (label_ != nullptr) value_->set_label(label_);
 }
 
@@ -67,8 +64,8 @@ const Ref<Value>& Storage::current() {
       ++version_;
     }
   }
-  if (Tracer* tracer = Tracer::current()) tracer->read(*this, value_);
-  return value_;
+  if (Tracer* tracer = Tracer::current()) tracer->read(*this, value_.ref());
+  return value_.ref();
 }
 
 void Storage::replace(Ref<Value> value) {
@@ -113,16 +110,16 @@ Buffer Storage::share() {
 
 Ref<Storage> Storage::over_shared(const TensorType& type, Buffer memory) {
   Ref<Storage> storage = make_ref<Storage>(Value::from_buffer(type, std::move(memory)));
-  storage->shared_ = storage->value_;
+  storage->shared_ = storage->value_.ref();
   return storage;
 }
 
 void Storage::take_in_writes() {
   const Buffer memory = shared_->buffer();
-  const bool never_read = value_ == shared_;
+  const bool never_read = value_.ref() == shared_;
   const bool changed = [&] {
     if (never_read) return true;
-    const Buffer seen = runtime().row_major(*value_);
+    const Buffer seen = runtime().row_major(*value_.ref());
     return memory.size > 0 &&
            std::memcmp(seen.data(), memory.data(), static_cast<size_t>(memory.size)) != 0;
   }();

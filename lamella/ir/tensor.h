@@ -48,7 +48,7 @@ class LAMELLA_API Storage : public RefCounted<Storage>, public SmallObject<Stora
   void hold(Ref<Value> value);
   void take_in_writes();
 
-  Ref<Value> value_;
+  HeldValue value_;
   const char* label_ = nullptr;
   Ref<Value> shared_;  // over memory that a reader outside may write; null if there is none
   uint64_t version_ = 0;

@@ -133,6 +133,7 @@ class HeldValue {
 
   const Ref<Value>& ref() const { return value_; }
   Value* get() const { return value_.get(); }
+  Value* operator->() const { return get(); }
   void reset() { *this = HeldValue(); }
 
  private:

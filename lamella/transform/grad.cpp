@@ -187,8 +187,8 @@ class CustomRule final : public CustomGradientRule {
 
 struct Pullback::Kept {
   std::vector<Ref<Value>> wrt, results;
-  std::vector<Ref<Node>> nodes;      // between the two
-  std::vector<Ref<Value>> operands;  // theirs that are yet to be computed, by whichever node
+  std::vector<Ref<Node>> nodes;     // between the two
+  std::vector<HeldValue> operands;  // theirs that are yet to be computed, by whichever node
 
   Kept(std::span<const Tensor> tensors, const char* name) {
     for (const Tensor& tensor : tensors) {
@@ -202,7 +202,6 @@ struct Pullback::Kept {
   Kept(const Kept&) = delete;
   ~Kept() {
     for (const Ref<Node>& node : nodes) node->let_go();
-    for (const Ref<Value>& operand : operands) operand->drop_handle();
   }
 
   // Takes what a walk back from the results needs of a run.
@@ -221,9 +220,7 @@ struct Pullback::Kept {
       node->keep();
       for (const Ref<Value>& operand : node->operands()) {
         if (dependents.has(operand.get())) reached.insert(operand.get());
-        if (operand->state() != Value::State::Pending) continue;
-        operands.push_back(operand);
-        operand->add_handle();
+        if (operand->state() == Value::State::Pending) operands.emplace_back(operand);
       }
     }
     std::ranges::reverse(nodes);

@@ -43,32 +43,65 @@ void for_items(PyObject* sequence, Visit visit) {
   for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(sequence); ++i) visit(items[i]);
 }
 
-// How far a walk through nested lists goes: they may contain themselves.
-class Nesting {
+// Reads Python objects into specs of a kind, whose items are those of lists, tuples and
+// dictionaries. Goes only so far: they may contain themselves.
+template <typename Spec>
+class SpecReader {
  public:
-  static constexpr size_t kDeepest = 100, kMostItems = 1'000'000;
+  // Whether there was more than a trace can be kept for.
+  bool exceeded() const { return exceeded_; }
   static constexpr const char* kExceeded = "lists, tuples or dictionaries nest too deeply";
 
-  template <typename Visit>
-  void within(Visit visit) {
+ protected:
+  using Kind = typename Spec::Kind;
+
+  // Appends what specs borrow to `held`.
+  explicit SpecReader(nb::list& held) : held_(held) {}
+  ~SpecReader() = default;
+
+  virtual Spec read(PyObject* object) = 0;
+
+  Spec hold(Kind kind, PyObject* object) {
+    held_.append(nb::handle(object));
+    return {.kind = kind, .object = object};
+  }
+
+  void add(PyObject* item, Spec& to) {
     exceeded_ = exceeded_ || depth_ == kDeepest || ++items_ > kMostItems;
     if (exceeded_) return;
     ++depth_;
-    visit();
+    to.items.push_back(read(item));
     --depth_;
   }
-  bool exceeded() const { return exceeded_; }
+
+  // Nothing for an object that is no list, tuple or dictionary.
+  std::optional<Spec> read_container(PyObject* object) {
+    const bool is_list = PyList_CheckExact(object);
+    if (is_list || PyTuple_CheckExact(object)) {
+      Spec spec{.kind = is_list ? Kind::List : Kind::Tuple};
+      for_items(object, [&](PyObject* item) { add(item, spec); });
+      return spec;
+    }
+    if (!PyDict_CheckExact(object)) return std::nullopt;
+    Spec spec = hold(Kind::Dict, nb::steal(PySequence_Tuple(object)).ptr());
+    PyObject *key, *value;
+    for (Py_ssize_t place = 0; PyDict_Next(object, &place, &key, &value);) add(value, spec);
+    return spec;
+  }
 
  private:
+  static constexpr size_t kDeepest = 100, kMostItems = 1'000'000;
+
+  nb::list& held_;
   size_t depth_ = 0, items_ = 0;
   bool exceeded_ = false;
 };
 
-class ArgumentReader {
+class ArgumentReader final : public SpecReader<ArgumentSpec> {
  public:
-  // Appends what specs borrow to `held`, and the tensors met to `tensors`.
+  // Appends the tensors met to `tensors`.
   ArgumentReader(nb::list& held, std::vector<PyObject*>& tensors)
-      : held_(held), tensors_(tensors) {}
+      : SpecReader(held), tensors_(tensors) {}
 
   ArgumentSpec read_call(const nb::object& args, const nb::object& kwargs) {
     ArgumentSpec spec{.kind = Kind::Tuple};
@@ -78,48 +111,20 @@ class ArgumentReader {
     return spec;
   }
 
-  // Whether there was more than a trace can be kept for.
-  bool exceeded() const { return nesting_.exceeded(); }
-
  private:
-  using Kind = ArgumentSpec::Kind;
-
-  void add(PyObject* item, ArgumentSpec& to) {
-    nesting_.within([&] { to.items.push_back(read(item)); });
-  }
-
-  ArgumentSpec read(PyObject* object) {
+  ArgumentSpec read(PyObject* object) override {
     if (is_tensor(object) && !is_parameter(object)) {
       tensors_.push_back(object);
-      return {.kind = Kind::Tensor,
-              .object = hold(reinterpret_cast<PyObject*>(Py_TYPE(object))),
-              .type = tensor_of(object).type()};
-    }
-    const bool is_list = PyList_CheckExact(object);
-    if (is_static_constant(object)) return {.kind = Kind::Constant, .object = hold(object)};
-    if (is_list || PyTuple_CheckExact(object)) {
-      ArgumentSpec spec{.kind = is_list ? Kind::List : Kind::Tuple};
-      for_items(object, [&](PyObject* item) { add(item, spec); });
+      ArgumentSpec spec = hold(Kind::Tensor, reinterpret_cast<PyObject*>(Py_TYPE(object)));
+      spec.type = tensor_of(object).type();
       return spec;
     }
-    if (PyDict_CheckExact(object)) {
-      const nb::object keys = nb::steal(PySequence_Tuple(object));
-      ArgumentSpec spec{.kind = Kind::Dict, .object = hold(keys.ptr())};
-      PyObject *key, *value;
-      for (Py_ssize_t place = 0; PyDict_Next(object, &place, &key, &value);) add(value, spec);
-      return spec;
-    }
-    return {.kind = Kind::Identity, .object = hold(object)};
+    if (is_static_constant(object)) return hold(Kind::Constant, object);
+    if (auto container = read_container(object)) return *std::move(container);
+    return hold(Kind::Identity, object);
   }
 
-  PyObject* hold(PyObject* kept) {
-    held_.append(nb::handle(kept));
-    return kept;
-  }
-
-  nb::list& held_;
   std::vector<PyObject*>& tensors_;
-  Nesting nesting_;
 };
 
 bool fits(const ArgumentSpec& spec, PyObject* object, std::vector<PyObject*>& tensors) {
@@ -195,27 +200,15 @@ struct OutputSpec {
   std::vector<OutputSpec> items = {};
 };
 
-class OutputReader {
+class OutputReader final : public SpecReader<OutputSpec> {
  public:
   OutputReader(Tracer& tracer, const std::vector<PyObject*>& arguments, nb::list& held)
-      : tracer_(tracer), arguments_(arguments), held_(held) {}
+      : SpecReader(held), tracer_(tracer), arguments_(arguments) {}
 
-  OutputSpec read(PyObject* object) {
+  OutputSpec read(PyObject* object) override {
     if (is_tensor(object)) return read_tensor(object);
     if (is_static_constant(object)) return hold(Kind::Object, object);
-    const bool is_list = PyList_CheckExact(object);
-    if (is_list || PyTuple_CheckExact(object)) {
-      OutputSpec spec{.kind = is_list ? Kind::List : Kind::Tuple};
-      for_items(object, [&](PyObject* item) { add(item, spec); });
-      return spec;
-    }
-    if (PyDict_CheckExact(object)) {
-      const nb::object keys = nb::steal(PySequence_Tuple(object));
-      OutputSpec spec = hold(Kind::Dict, keys.ptr());
-      PyObject *key, *value;
-      for (Py_ssize_t place = 0; PyDict_Next(object, &place, &key, &value);) add(value, spec);
-      return spec;
-    }
+    if (auto container = read_container(object)) return *std::move(container);
     tracer_.give_up(std::string("it returns an object of class ") + Py_TYPE(object)->tp_name);
     return hold(Kind::Object, object);
   }
@@ -223,18 +216,6 @@ class OutputReader {
   const std::vector<Tensor>& made() const { return made_; }
 
  private:
-  using Kind = OutputSpec::Kind;
-
-  void add(PyObject* item, OutputSpec& to) {
-    nesting_.within([&] { to.items.push_back(read(item)); });
-    if (nesting_.exceeded()) tracer_.give_up(Nesting::kExceeded);
-  }
-
-  OutputSpec hold(Kind kind, PyObject* object) {
-    held_.append(nb::handle(object));
-    return {.kind = kind, .object = object};
-  }
-
   OutputSpec read_tensor(PyObject* object) {
     const Tensor& tensor = tensor_of(object);
     for (size_t i = 0; i < arguments_.size(); ++i) {
@@ -257,9 +238,7 @@ class OutputReader {
 
   Tracer& tracer_;
   const std::vector<PyObject*>& arguments_;
-  nb::list& held_;
   std::vector<Tensor> made_;
-  Nesting nesting_;
 };
 
 nb::object build(const OutputSpec& spec, std::span<const Tensor> made,
@@ -378,7 +357,7 @@ class Site {
       const HostLock lock;  // values are read without it
       return caller_location();
     });
-    if (reader.exceeded()) pending_->tracer->give_up(Nesting::kExceeded);
+    if (reader.exceeded()) pending_->tracer->give_up(reader.kExceeded);
     return true;
   }
 
@@ -395,6 +374,7 @@ class Site {
     variant->held = pending->held;
     OutputReader reader(tracer, pending->tensors, variant->held);
     variant->output = reader.read(result.ptr());
+    if (reader.exceeded()) tracer.give_up(reader.kExceeded);
     for (nb::handle row : guards) variant->guards.push_back(guard_from(row));
     check_arguments(*pending, variant->guards);
     variant->trace = tracer.finish(reader.made());
